@@ -1,0 +1,217 @@
+"""What a turn needs from the outside: Protocols, filled by ``agentops/wiring.py``."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from apps.runtime.turn import ChatMessage, ModelCall, ToolCall, Turn, Usage
+
+
+class Step(Protocol):
+    """One thing a turn goes through."""
+
+    async def __call__(self, turn: Turn) -> Turn: ...
+
+
+class Observer(Protocol):
+    """Sees a turn pass; never changes it. Telemetry lives here, not in steps."""
+
+    def step_started(self, turn: Turn, step: str) -> None: ...
+
+    def step_ended(self, turn: Turn, step: str, seconds: float) -> None: ...
+
+
+# -- ledger ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LedgerCall:
+    """A call about to be made. (kind, name, ordinal, contract, arguments) identify it in its turn.
+
+    ``arguments`` is canonical text; ``contract`` the sha256 of what is being called.
+    """
+
+    kind: Literal["tool", "model"]
+    name: str
+    ordinal: int
+    contract: str
+    arguments: str
+    action: bool = False
+    idempotent: bool = False
+
+
+@dataclass(frozen=True)
+class LedgerState:
+    """What the ledger says of a call.
+
+    ``fresh``: it was just started, send it. ``done``: it ended before; ``result`` is its stored
+    canonical text, do not send. ``restarted``: it was started by an earlier holder of the turn and
+    may be repeated under the same ``idempotency_key``. ``unknown``: it was started, has no end and
+    must not be sent again.
+    """
+
+    state: Literal["fresh", "done", "restarted", "unknown"]
+    idempotency_key: str
+    result: str = ""
+
+
+@dataclass(frozen=True)
+class LedgerResult:
+    """The end of a call: ``result`` is canonical text."""
+
+    idempotency_key: str
+    result: str
+
+
+class LeaseLost(Exception):
+    """Another worker holds the turn now: this one must stop at once and write nothing."""
+
+
+class Ledger(Protocol):
+    """A finished step is never run twice. Both methods raise ``LeaseLost``."""
+
+    async def begin(self, turn: Turn, calls: Sequence[LedgerCall]) -> list[LedgerState]: ...
+
+    async def finish(self, turn: Turn, results: Sequence[LedgerResult]) -> None: ...
+
+
+# -- tools -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ToolRequest:
+    """The agent step asks for one tool. ``arguments`` are explicit ones (a model's, or none)."""
+
+    tool: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    ordinal: int = 0
+
+
+class ToolPort(Protocol):
+    """Maps, validates, authorises, calls and records tools of the turn's release.
+
+    Never raises for a failing tool: the failure is in the returned ``ToolCall``.
+    """
+
+    async def call(self, turn: Turn, requests: Sequence[ToolRequest]) -> list[ToolCall]: ...
+
+
+@dataclass(frozen=True)
+class RemoteTool:
+    """One tool on one server, as the transport needs it. ``address`` is the bound value."""
+
+    server: str
+    transport: Literal["streamable_http", "http"]
+    address: str
+    name: str
+    credential: str = ""
+    timeout_seconds: float = 30.0
+
+
+@dataclass(frozen=True)
+class RemoteResult:
+    """A tool's answer normalised to ``{ok, result, error, metadata}``."""
+
+    ok: bool
+    result: Any = None
+    error: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+class ToolTransport(Protocol):
+    """Speaks MCP. Raises ``ToolUnavailable`` when no answer came within the deadline."""
+
+    async def call(
+        self, tool: RemoteTool, arguments: Mapping[str, Any], *, idempotency_key: str
+    ) -> RemoteResult: ...
+
+    async def list_tools(self, tool: RemoteTool) -> list[Mapping[str, Any]]: ...
+
+
+class ToolUnavailable(Exception):
+    """The server did not answer. ``sent``: the request may have reached it."""
+
+    def __init__(self, message: str, *, sent: bool) -> None:
+        super().__init__(message)
+        self.sent = sent
+
+
+# -- models ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ModelMessage:
+    """One entry of a chat request. ``tool_calls`` on assistant, ``tool_call_id`` on tool entries."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str
+    tool_calls: tuple["ModelToolCall", ...] = ()
+    tool_call_id: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class ModelToolCall:
+    """A call a model asks for. ``arguments`` is the raw text the model wrote."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True)
+class ModelRequest:
+    """What a provider may see: messages and tools (JSON-schema functions), nothing else."""
+
+    profile: str
+    messages: tuple[ModelMessage, ...]
+    tools: tuple[Mapping[str, Any], ...] = ()
+    operation: str = "agent.answer"
+    ordinal: int = 0
+
+
+@dataclass(frozen=True)
+class ModelReply:
+    """A provider's answer. ``finish_reason``: stop, tool_calls, length, content_filter."""
+
+    text: str
+    tool_calls: tuple[ModelToolCall, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    finish_reason: str = "stop"
+    provider: str = ""
+    model: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+class ModelFailed(Exception):
+    """A provider refused or broke. ``code``: auth, wrong_model, rate_limited, timeout, content_filter, broken."""
+
+    def __init__(self, message: str, *, code: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class ModelPort(Protocol):
+    """Completes one chat request under the turn's release; records it in the ledger.
+
+    Raises ``ModelFailed``; never answers with another model than the profile names.
+    """
+
+    async def complete(self, turn: Turn, request: ModelRequest) -> tuple[ModelReply, ModelCall]: ...
+
+
+# -- conversation store ------------------------------------------------------------------------
+
+
+class HistoryPort(Protocol):
+    """The last ``limit`` sanitised messages of the turn's session, oldest first."""
+
+    async def recent(self, turn: Turn, limit: int) -> tuple[ChatMessage, ...]: ...
+
+
+class TurnStore(Protocol):
+    """Writes the end of a turn. Both raise ``LeaseLost`` when the fence has moved on."""
+
+    async def settle(self, turn: Turn) -> None: ...
+
+    async def deliver(self, turn: Turn) -> None: ...
