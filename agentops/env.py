@@ -1,0 +1,72 @@
+"""Reads the process environment once. A wrong or missing value stops the process with its name."""
+
+from pathlib import Path
+from typing import Any
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+env = environ.Env()
+
+# Names that other platforms accept and this one does not build: refused, never ignored.
+REFUSED_STORES = {"oracle", "mongodb", "autonomous", "faiss"}
+STORE_SETTINGS = (
+    "SESSION_REPOSITORY_PROVIDER",
+    "MEMORY_REPOSITORY_PROVIDER",
+    "CHECKPOINT_REPOSITORY_PROVIDER",
+    "USAGE_REPOSITORY_PROVIDER",
+    "CACHE_BACKEND_PROVIDER",
+    "VECTOR_STORE_PROVIDER",
+    "GRAPH_STORE_PROVIDER",
+    "IDEMPOTENCY_PROVIDER",
+)
+
+
+def refuse_foreign_stores() -> None:
+    """Raise ``ImproperlyConfigured`` when a setting names a store that is not built."""
+    for name in STORE_SETTINGS:
+        value = str(env(name, default="")).strip().lower()
+        if value in REFUSED_STORES:
+            raise ImproperlyConfigured(
+                f"{name}={value}: Oracle, MongoDB, FAISS and Autonomous stores are not built; "
+                "PostgreSQL and SQLite serve. Remove the setting and set DATABASE_URL."
+            )
+
+
+def number(name: str, default: float, *, low: float, high: float) -> float:
+    """Return the number in ``name`` between ``low`` and ``high``, or stop the process."""
+    try:
+        value = float(env(name, default=default))
+    except (TypeError, ValueError):
+        raise ImproperlyConfigured(f"{name} must be a number from {low} to {high}.") from None
+    if not low <= value <= high:
+        raise ImproperlyConfigured(f"{name}={value:g} must be from {low} to {high}.")
+    return value
+
+
+def database(url: str, *, pool_size: int) -> dict[str, Any]:
+    """Return Django's database entry for ``url`` (sqlite:///path or postgres://…).
+
+    SQLite takes IMMEDIATE transactions: DEFERRED ones lose read-then-write races with "database is
+    locked" in spite of any timeout. PostgreSQL uses the psycopg pool, which needs CONN_MAX_AGE 0.
+    """
+    entry: dict[str, Any] = environ.Env.db_url_config(url)
+    if not entry:
+        raise ImproperlyConfigured(f"DATABASE_URL {url!r} is not a database address.")
+    if entry["ENGINE"].endswith("sqlite3"):
+        entry["CONN_MAX_AGE"] = None
+        entry["OPTIONS"] = {
+            "transaction_mode": "IMMEDIATE",
+            "timeout": 20,
+            "init_command": (
+                "PRAGMA journal_mode=WAL;PRAGMA synchronous=NORMAL;"
+                "PRAGMA foreign_keys=ON;PRAGMA cache_size=-20000;"
+            ),
+        }
+    elif entry["ENGINE"].endswith("postgresql"):
+        entry["CONN_MAX_AGE"] = 0
+        entry["OPTIONS"] = {"pool": {"min_size": 1, "max_size": pool_size, "timeout": 10}}
+    else:
+        raise ImproperlyConfigured("DATABASE_URL must be sqlite:///… or postgres://….")
+    return entry

@@ -1,0 +1,244 @@
+"""Everything by environment; ``docs/how-to/settings.md`` lists the names."""
+
+from pathlib import Path
+
+from django.core.exceptions import ImproperlyConfigured
+from django.utils.translation import gettext_lazy as _
+
+from agentops.env import BASE_DIR, database, env, number, refuse_foreign_stores
+
+refuse_foreign_stores()
+
+DEBUG = env.bool("DEBUG", default=False)
+DEMO = env.bool("DEMO", default=False)
+DATA_DIR = Path(env("DATA_DIR", default=str(BASE_DIR / "var")))
+SECRET_KEY = env("SECRET_KEY", default="")
+if not SECRET_KEY:
+    # A key of this machine's own, made once: sessions and sealed values survive a restart.
+    DATA_DIR.mkdir(parents=True, exist_ok=True)
+    key_file = DATA_DIR / "secret_key"
+    if not key_file.exists():
+        from django.core.management.utils import get_random_secret_key
+
+        key_file.touch(mode=0o600)
+        key_file.write_text(get_random_secret_key())
+    SECRET_KEY = key_file.read_text()
+ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]", "testserver"])
+CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
+
+INSTALLED_APPS = [
+    "unfold",
+    "unfold.contrib.filters",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "channels",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "django_htmx",
+    "apps.tenants",
+    "apps.releases",
+    "apps.agents",
+    "apps.routing",
+    "apps.tools",
+    "apps.governance",
+    "apps.conversations",
+    "apps.gateway",
+    "apps.evals",
+    "apps.observability",
+    "agentops",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "apps.tenants.middleware.TenantMiddleware",
+]
+
+ROOT_URLCONF = "agentops.urls"
+ASGI_APPLICATION = "agentops.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+# -- stores ------------------------------------------------------------------------------------
+DATABASE_URL = env("DATABASE_URL", default=f"sqlite:///{DATA_DIR / 'db.sqlite3'}")
+DATABASES = {
+    "default": database(
+        DATABASE_URL, pool_size=int(number("DATABASE_POOL_SIZE", 8, low=2, high=200))
+    )
+}
+EMBEDDED_DATABASE = DATABASES["default"]["ENGINE"].endswith("sqlite3")
+_suffix = env("AGENTOPS_TEST_SUFFIX", default="")
+DATABASES["default"]["TEST"] = {
+    "NAME": f"{DATA_DIR}/test{_suffix}.sqlite3" if EMBEDDED_DATABASE else f"agentops_test{_suffix}"
+}
+if EMBEDDED_DATABASE:
+    DATA_DIR.mkdir(parents=True, exist_ok=True)
+# The owner of the tables, used by migrations only. The application's own role owns nothing, so
+# that row-level security holds for it.
+MIGRATION_DATABASE_URL = env("MIGRATION_DATABASE_URL", default="")
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+AUTH_USER_MODEL = "tenants.User"
+
+REDIS_URL = env("REDIS_URL", default="")
+EMBEDDED = not REDIS_URL
+CHANNEL_LAYERS = {
+    "default": {
+        # pubsub, not core: core's blocking reads break idle sockets after redis-py's 5 s timeout.
+        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        "CONFIG": {"hosts": [REDIS_URL]},
+    }
+    if REDIS_URL
+    else {"BACKEND": "channels.layers.InMemoryChannelLayer"}
+}
+
+# -- work --------------------------------------------------------------------------------------
+CELERY_BROKER_URL = env("CELERY_BROKER_URL", default=REDIS_URL or "memory://")
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_BROKER_TRANSPORT_OPTIONS = (
+    {"polling_interval": 0.01} if CELERY_BROKER_URL.startswith("memory") else {"socket_timeout": 2}
+)
+CELERY_TASK_DEFAULT_QUEUE = env("CELERY_QUEUE", default="turns")
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 1, "interval_start": 0, "interval_max": 0.2}
+CELERY_BROKER_CONNECTION_TIMEOUT = 1
+
+TURN_LEASE_SECONDS = number("TURN_LEASE_SECONDS", 30, low=1, high=3600)
+TURN_HEARTBEAT_SECONDS = number("TURN_HEARTBEAT_SECONDS", 10, low=0.2, high=1200)
+TURN_SWEEP_SECONDS = number("TURN_SWEEP_SECONDS", 5, low=0.2, high=600)
+TURN_MAX_ATTEMPTS = int(number("TURN_MAX_ATTEMPTS", 5, low=1, high=100))
+TURN_CONCURRENCY = int(number("TURN_CONCURRENCY", 32, low=1, high=1000))
+if TURN_HEARTBEAT_SECONDS >= TURN_LEASE_SECONDS:
+    raise ImproperlyConfigured("TURN_HEARTBEAT_SECONDS must be smaller than TURN_LEASE_SECONDS.")
+CELERY_BEAT_SCHEDULE = {
+    "sweep": {
+        "task": "conversations.sweep",
+        "schedule": TURN_SWEEP_SECONDS,
+        "options": {"expires": TURN_SWEEP_SECONDS * 2},
+    }
+}
+# Dotted names: the one runtime entry, and what a release must pass before it is published.
+TURN_RUNTIME = "agentops.wiring.run_turn"
+TURN_DOORBELL = "agentops.wiring.ring"
+TURN_OBSERVERS: list[str] = env.list("TURN_OBSERVERS", default=[])
+RELEASE_GATES: list[str] = ["apps.releases.gates.references_resolve"]
+RELEASE_ENVIRONMENTS = ["dev", "staging", "production"]
+DEFAULT_ENVIRONMENT = "production"
+RELEASE_CACHE_SIZE = int(number("RELEASE_CACHE_SIZE", 64, low=1, high=10_000))
+
+# -- doors -------------------------------------------------------------------------------------
+CONTRACT_VERSION = "gateway-request-v1"
+WAIT_SECONDS = number("WAIT_SECONDS", 30, low=0, high=120)
+WAIT_SECONDS_MAX = number("WAIT_SECONDS_MAX", 120, low=1, high=600)
+SSE_KEEPALIVE_SECONDS = number("SSE_KEEPALIVE_SECONDS", 15, low=0.2, high=300)
+SSE_REPLAY_LIMIT = int(number("SSE_REPLAY_LIMIT", 100, low=1, high=10_000))
+MESSAGE_MAX_BYTES = int(number("MESSAGE_MAX_BYTES", 256 * 1024, low=1024, high=16 * 1024 * 1024))
+DATA_UPLOAD_MAX_MEMORY_SIZE = 8 * 1024 * 1024
+SESSION_TOKEN_MAX_AGE_SECONDS = int(
+    number("SESSION_TOKEN_MAX_AGE_SECONDS", 3600, low=60, high=2_592_000)
+)
+
+REST_FRAMEWORK = {
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_AUTHENTICATION_CLASSES": ["apps.tenants.auth.CallerAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "EXCEPTION_HANDLER": "apps.gateway.problems.exception_handler",
+    "UNAUTHENTICATED_USER": None,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "AgentOps",
+    "DESCRIPTION": "One message in, one governed answer out.",
+    "VERSION": "0.1.0",
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "REDOC_DIST": "SIDECAR",
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
+}
+APPEND_SLASH = False
+LOGIN_URL = "console-login"
+LOGIN_REDIRECT_URL = "console-home"
+LOGOUT_REDIRECT_URL = "console-login"
+
+# -- language, time, files ---------------------------------------------------------------------
+LANGUAGE_CODE = "en"
+LANGUAGES = [("en", _("English")), ("pt-br", _("Brazilian Portuguese"))]
+LOCALE_PATHS = [BASE_DIR / "locale"]
+TIME_ZONE = "America/Sao_Paulo"
+USE_I18N = True
+USE_TZ = True
+STATIC_URL = "/static/"
+STATIC_ROOT = Path(env("STATIC_ROOT", default=str(BASE_DIR / "staticfiles")))
+STATICFILES_DIRS = [BASE_DIR / "static"]
+WHITENOISE_USE_FINDERS = DEBUG or DEMO
+
+# -- security ----------------------------------------------------------------------------------
+PASSWORD_HASHERS = [
+    "django.contrib.auth.hashers.Argon2PasswordHasher",
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+HTTPS = env.bool("HTTPS", default=not (DEMO or DEBUG))
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
+SECURE_SSL_REDIRECT = env.bool("SECURE_SSL_REDIRECT", default=False)
+SECURE_HSTS_SECONDS = int(
+    number("SECURE_HSTS_SECONDS", 31_536_000 if HTTPS else 0, low=0, high=63_072_000)
+)
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W008", "security.W021"]
+if SECURE_SSL_REDIRECT:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+
+# -- logs --------------------------------------------------------------------------------------
+LOG_LEVEL = env("LOG_LEVEL", default="INFO")
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "plain"}},
+    "root": {"handlers": ["console"], "level": LOG_LEVEL},
+    "loggers": {
+        "httpx2": {"level": "WARNING"},
+        "mcp": {"level": "WARNING"},
+        "django.request": {"level": "ERROR"},
+    },
+}
+
+UNFOLD = {
+    "SITE_TITLE": "AgentOps",
+    "SITE_HEADER": "AgentOps",
+    "SITE_URL": "/console/",
+    "SHOW_HISTORY": False,
+    "SHOW_VIEW_ON_SITE": False,
+}

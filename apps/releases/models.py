@@ -1,0 +1,164 @@
+"""How configuration becomes live: item -> revision -> release -> deployment."""
+
+import uuid
+
+from django.conf import settings
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from apps.tenants.owned import TenantOwned
+
+
+class ConfigItem(TenantOwned):
+    """One thing that takes effect only by publishing. Its content is in its revisions."""
+
+    kind = models.CharField(_("kind"), max_length=40, editable=False)
+    slug = models.CharField(_("slug"), max_length=120)
+    name = models.CharField(_("name"), max_length=200, blank=True)
+    owner = models.CharField(_("owner"), max_length=200, blank=True)
+    technical_owner = models.CharField(_("technical owner"), max_length=200, blank=True)
+    archived_at = models.DateTimeField(_("archived at"), null=True, blank=True, editable=False)
+    head = models.ForeignKey(
+        "Revision", on_delete=models.PROTECT, null=True, related_name="+", editable=False
+    )
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+    updated_at = models.DateTimeField(_("updated at"), auto_now=True)
+
+    class Meta(TenantOwned.Meta):
+        verbose_name = _("configuration item")
+        verbose_name_plural = _("configuration items")
+        ordering = ["kind", "slug"]
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "kind", "slug"], name="config_item_once")
+        ]
+
+    def __str__(self) -> str:
+        return self.name or self.slug
+
+
+class Revision(TenantOwned):
+    """One state of an item's content. Append-only. ``content`` is canonical text."""
+
+    item = models.ForeignKey(ConfigItem, on_delete=models.PROTECT, related_name="revisions")
+    number = models.PositiveIntegerField(_("number"))
+    version = models.CharField(_("version"), max_length=40, default="1.0.0")
+    content = models.TextField(_("content"))
+    digest = models.CharField(_("digest"), max_length=64)
+    author = models.CharField(_("author"), max_length=200)
+    note = models.CharField(_("note"), max_length=500, blank=True)
+    base = models.ForeignKey("self", on_delete=models.PROTECT, null=True, related_name="+")
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+
+    class Meta(TenantOwned.Meta):
+        verbose_name = _("revision")
+        verbose_name_plural = _("revisions")
+        ordering = ["-number"]
+        constraints = [
+            models.UniqueConstraint(fields=["item", "number"], name="revision_number_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.item} #{self.number}"
+
+
+class Reference(TenantOwned):
+    """A revision names another item: where ("path"), which kind, which slug."""
+
+    revision = models.ForeignKey(Revision, on_delete=models.PROTECT, related_name="references")
+    path = models.CharField(max_length=200)
+    kind = models.CharField(max_length=40)
+    slug = models.CharField(max_length=120)
+
+    class Meta(TenantOwned.Meta):
+        verbose_name = _("reference")
+        verbose_name_plural = _("references")
+        indexes = [models.Index(fields=["tenant", "kind", "slug"], name="reference_target")]
+
+    def __str__(self) -> str:
+        return f"{self.path} → {self.kind}:{self.slug}"
+
+
+class Release(TenantOwned):
+    """A tenant's whole configuration, frozen. Immutable. ``manifest`` is canonical text."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    number = models.PositiveIntegerField(_("number"))
+    manifest = models.TextField(_("manifest"))
+    sha256 = models.CharField(_("sha256"), max_length=64)
+    parent = models.ForeignKey("self", on_delete=models.PROTECT, null=True, related_name="+")
+    note = models.CharField(_("note"), max_length=500, blank=True)
+    published_by = models.CharField(_("published by"), max_length=200)
+    published_at = models.DateTimeField(_("published at"), auto_now_add=True)
+    gates = models.TextField(default="[]")
+
+    class Meta(TenantOwned.Meta):
+        verbose_name = _("release")
+        verbose_name_plural = _("releases")
+        ordering = ["-number"]
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "number"], name="release_number_once"),
+            models.UniqueConstraint(fields=["tenant", "sha256"], name="release_manifest_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"#{self.number} {self.sha256[:12]}"
+
+
+def environment_choices() -> list[tuple[str, str]]:
+    return [(name, name) for name in settings.RELEASE_ENVIRONMENTS]
+
+
+class Deployment(TenantOwned):
+    """Which release an environment runs: the only mutable pointer.
+
+    ``bindings_version`` rises with every change of the environment's bindings; a turn takes it over
+    when it is accepted, so a process keeps resolved bindings per version and asks nothing again.
+    """
+
+    environment = models.CharField(_("environment"), max_length=20, choices=environment_choices)
+    release = models.ForeignKey(Release, on_delete=models.PROTECT, related_name="deployments")
+    bindings_version = models.PositiveIntegerField(default=1)
+    deployed_by = models.CharField(_("deployed by"), max_length=200)
+    deployed_at = models.DateTimeField(_("deployed at"), auto_now=True)
+
+    class Meta(TenantOwned.Meta):
+        verbose_name = _("deployment")
+        verbose_name_plural = _("deployments")
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "environment"], name="deployment_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.environment} → {self.release}"
+
+
+class Binding(TenantOwned):
+    """A value that differs by environment and is not part of a release.
+
+    ``address``: a URL. ``credential``: the *name* of a secret in the process environment, never the
+    secret itself.
+    """
+
+    class What(models.TextChoices):
+        ADDRESS = "address", _("Address")
+        CREDENTIAL = "credential", _("Credential name")
+
+    environment = models.CharField(_("environment"), max_length=20, choices=environment_choices)
+    what = models.CharField(_("type"), max_length=12, choices=What.choices)
+    name = models.CharField(_("name"), max_length=120)
+    value = models.CharField(_("value"), max_length=500)
+    updated_by = models.CharField(_("updated by"), max_length=200, editable=False)
+    updated_at = models.DateTimeField(_("updated at"), auto_now=True)
+
+    class Meta(TenantOwned.Meta):
+        verbose_name = _("binding")
+        verbose_name_plural = _("bindings")
+        ordering = ["environment", "what", "name"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tenant", "environment", "what", "name"], name="binding_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.environment} · {self.name}"
