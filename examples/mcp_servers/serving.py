@@ -13,14 +13,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import uvicorn
 from mcp.server import MCPServer
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
-from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import CallToolResult
+from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -40,6 +41,7 @@ class Current:
     sha256: str
 
 
+ResultT = TypeVar("ResultT")
 _current: ContextVar[Current] = ContextVar("current_call")
 
 
@@ -67,14 +69,14 @@ class Calls:
         self.store = store
         self.delays = delays
 
-    async def run[ResultT](
+    async def run(
         self,
         tool: str,
         arguments: Mapping[str, Any],
         key: str,
         call_next: Callable[[], Awaitable[ResultT]],
     ) -> ResultT:
-        """Return what ``call_next`` returns; note in the log how it went."""
+        """Note the call, wait as told, and return what ``call_next`` returns."""
         number = self.store.call_started(tool=tool, key=key, arguments=arguments)
         _current.set(Current(number, tool, key, digest(arguments)))
         await self.delays.sleep_before()
@@ -120,7 +122,7 @@ def server_create(name: str, calls: Calls, tools: list[Callable[..., Any]]) -> M
         name, version="1.0.0", log_level="WARNING", middleware=[_Middleware(calls)]
     )
     for tool in tools:
-        server.add_tool(tool)
+        server.add_tool(tool, structured_output=True)
     plain = PlainContract(server, calls)
     for path in ("/health", "/ready"):
         server.custom_route(path, methods=["GET"])(plain.health)
@@ -159,8 +161,10 @@ class PlainContract:
                 _header_key(request),
                 lambda: self.server.call_tool(tool, arguments),
             )
+        except UnexpectedToolError as error:
+            return self._answer(tool, error=str(error))
         except ToolError as error:
-            return self._answer(tool, error=str(error.__cause__ or error))
+            return self._answer(tool, error=_readable(error))
         if not isinstance(result, CallToolResult):
             return self._answer(tool, error="A ferramenta pediu mais dados.")
         return self._answer(tool, result=result.structured_content)
@@ -177,6 +181,13 @@ class PlainContract:
             "metadata": {"server": self.server.name},
         }
         return JSONResponse(body, status_code=status)
+
+
+def _readable(error: ToolError) -> str:
+    cause = error.__cause__
+    if isinstance(cause, ValidationError):
+        return "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in cause.errors())
+    return str(cause or error)
 
 
 async def _body(request: Request) -> tuple[str, dict[str, Any]] | None:

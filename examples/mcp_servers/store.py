@@ -17,7 +17,7 @@ CREATE TABLE IF NOT EXISTS calls (
     idempotency_key TEXT NOT NULL,
     arguments_sha256 TEXT NOT NULL,
     received_at TEXT NOT NULL,
-    outcome TEXT NOT NULL DEFAULT 'started'
+    outcome TEXT NOT NULL DEFAULT 'received'
 );
 CREATE INDEX IF NOT EXISTS calls_by_key ON calls (idempotency_key);
 CREATE TABLE IF NOT EXISTS effects (
@@ -33,9 +33,10 @@ CREATE TABLE IF NOT EXISTS effects (
 class Store:
     """One SQLite file, opened once by the server's only thread.
 
-    ``calls`` holds every call with its outcome (``started``, ``answered``, ``effect``, ``replayed``,
-    ``refused``), ``effects`` the stored result of every action that came with an idempotency key:
-    a reader of the file can count what was asked for and what was really done.
+    ``calls`` holds every call with its outcome (``received``; an action that changed something:
+    ``effect``; one answered from the stored result: ``replayed``), ``effects`` the stored result of
+    every action that came with an idempotency key: a reader of the file can count what was asked
+    for and what was really done.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class Store:
         """Return every row of ``sql``."""
         return self._db.execute(sql, values).fetchall()
 
-    def write(self, sql: str, *values: Any) -> int:
+    def write(self, sql: str, values: Mapping[str, Any] | tuple[Any, ...]) -> int:
         """Run one write statement; return how many rows it changed."""
         return self._db.execute(sql, values).rowcount
 
