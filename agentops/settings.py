@@ -145,6 +145,8 @@ CELERY_BEAT_SCHEDULE = {
 # Dotted names: the one runtime entry, and what a release must pass before it is published.
 TURN_RUNTIME = "agentops.wiring.run_turn"
 TURN_DOORBELL = "agentops.wiring.ring"
+TURN_AGENT_RESOLVER = "agentops.wiring.requested_agent"
+TURN_FAILURE_TEXT = "agentops.wiring.failure_text"
 TURN_OBSERVERS: list[str] = env.list("TURN_OBSERVERS", default=[])
 RELEASE_GATES: list[str] = ["apps.releases.gates.references_resolve"]
 RELEASE_ENVIRONMENTS = ["dev", "staging", "production"]

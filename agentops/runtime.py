@@ -1,0 +1,173 @@
+"""Runs turns on one event loop of this process: claim, walk, heartbeat, next.
+
+In the embedded default the loop is the web server's own; a Celery worker has one in a thread.
+"""
+
+import asyncio
+import contextvars
+import logging
+import os
+import socket
+import threading
+import uuid
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any
+
+import structlog
+from asgiref.sync import ThreadSensitiveContext, sync_to_async
+from django.conf import settings
+
+from apps.conversations import services
+from apps.conversations.services import Taken
+from apps.releases.selectors import bindings_load, release_load
+from apps.runtime.pipeline import Pipeline
+from apps.runtime.ports import LeaseLost
+from apps.runtime.turn import Turn
+from apps.tenants.scope import tenant_scope
+
+logger = logging.getLogger(__name__)
+
+
+class Runtime:
+    """Everything of this process that is bound to one event loop.
+
+    ``build`` makes the pipeline on that loop (kept tool and model clients live there) and returns
+    it with a coroutine function that closes it.
+    """
+
+    def __init__(
+        self, build: Callable[[], tuple[Pipeline, Callable[[], Coroutine[Any, Any, None]]]]
+    ) -> None:
+        self._build = build
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._pipeline: Pipeline | None = None
+        self._close: Callable[[], Coroutine[Any, Any, None]] | None = None
+        self._slots: asyncio.Semaphore | None = None
+        self.worker = f"{socket.gethostname()}:{os.getpid()}"
+
+    @property
+    def started(self) -> bool:
+        return self._loop is not None and not self._loop.is_closed()
+
+    async def start(self) -> None:
+        """Bind to the running loop. Call once."""
+        self._loop = asyncio.get_running_loop()
+        self._slots = asyncio.Semaphore(settings.TURN_CONCURRENCY)
+        self._pipeline, self._close = self._build()
+
+    async def aclose(self) -> None:
+        """Let running turns go (their leases expire) and close kept clients."""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._close is not None:
+            await self._close()
+        self._loop = None
+
+    def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> None:
+        """Run ``coroutine`` on the loop from any thread, in a fresh context.
+
+        A task born in a request would otherwise keep the request's executor, tenant and log
+        context, and lose the first when the response is out.
+        """
+        assert self._loop is not None
+
+        def begin() -> None:
+            assert self._loop is not None
+            task = self._loop.create_task(coroutine, context=contextvars.Context())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+        self._loop.call_soon_threadsafe(begin)
+
+    def ring(self, tenant_id: int, turn_id: uuid.UUID) -> None:
+        """Run the turn's session on the loop; callable from any thread."""
+        self.spawn(self.run_turn(tenant_id, turn_id))
+
+    def submit(self, tenant_id: int, turn_id: uuid.UUID) -> "Future[bool]":
+        """Like ``ring``, for a thread that waits for the end."""
+        assert self._loop is not None
+        return asyncio.run_coroutine_threadsafe(self.run_turn(tenant_id, turn_id), self._loop)
+
+    async def run_turn(self, tenant_id: int, turn_id: uuid.UUID) -> bool:
+        """Run the session's next queued turn; return whether there was one."""
+        assert self._slots is not None
+        async with self._slots, ThreadSensitiveContext():
+            taken = await sync_to_async(services.turn_take)(
+                tenant_id=tenant_id, turn_id=turn_id, worker=self.worker
+            )
+            if taken is None:
+                return False
+            with (
+                tenant_scope(tenant_id),
+                structlog.contextvars.bound_contextvars(
+                    tenant_id=tenant_id, turn_id=str(taken.turn_id), session=str(taken.session_id)
+                ),
+            ):
+                await self._walk(taken)
+            return True
+
+    async def _walk(self, taken: Taken) -> None:
+        assert self._pipeline is not None
+        walk = asyncio.current_task()
+        heartbeat = asyncio.create_task(self._heartbeat(taken, walk))
+        try:
+            turn = await sync_to_async(turn_open)(taken)
+            await self._pipeline.run(turn)
+        except LeaseLost:
+            logger.warning("turn %s: another worker holds it now", taken.turn_id)
+        finally:
+            heartbeat.cancel()
+
+    async def _heartbeat(self, taken: Taken, walk: "asyncio.Task[Any] | None") -> None:
+        """Prolong the lease while the turn walks; stop the walk when the lease is lost.
+
+        Its own thread context: the walk's one thread may be busy with a transaction.
+        """
+        async with ThreadSensitiveContext():
+            while True:
+                await asyncio.sleep(settings.TURN_HEARTBEAT_SECONDS)
+                held = await sync_to_async(services.turn_extend)(
+                    tenant_id=taken.tenant_id, turn_id=taken.turn_id, fence=taken.fence
+                )
+                if not held and walk is not None:
+                    walk.cancel("lease lost")
+                    return
+
+
+def turn_open(taken: Taken) -> Turn:
+    """Return the claimed turn with its release and the bindings of its environment."""
+    release = release_load(taken.tenant_id, taken.release_id)
+    return Turn(
+        id=str(taken.turn_id),
+        tenant=str(taken.tenant_id),
+        release=release,
+        inbound=taken.inbound,
+        session=taken.session,
+        environment=taken.environment,
+        bindings=bindings_load(taken.tenant_id, taken.environment, taken.bindings_version),
+        fence=taken.fence,
+        text=taken.inbound.text,
+        vault=taken.session.vault,
+    )
+
+
+class LoopThread:
+    """An event loop in a thread of its own, for processes whose main thread is not async."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, name="turns", daemon=True)
+        self._thread.start()
+
+    def call(self, coroutine: Coroutine[Any, Any, Any], timeout: float = 30) -> Any:
+        """Run ``coroutine`` on the loop and wait for it."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(timeout)
+
+    def stop(self) -> None:
+        """Stop the loop and join its thread."""
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(5)
+        self.loop.close()

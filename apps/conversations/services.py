@@ -1,0 +1,450 @@
+"""Writes of a conversation. The database is the truth, the broker a doorbell.
+
+A message is accepted by one commit; a worker claims it by compare-and-set under a lease with a
+fencing token; every write of a turn checks its fence. Lock order is always turn, then session.
+"""
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import IntegrityError, connection, transaction
+from django.db.models import Exists, F, OuterRef, Subquery
+from django.utils import timezone
+from django.utils.module_loading import import_string
+
+from apps.conversations.events import reply_events
+from apps.conversations.inbound import inbound_digest, inbound_read, inbound_values
+from apps.conversations.models import Event, Message, OutboundMessage, Session, TurnRecord
+from apps.conversations.record import turn_record
+from apps.conversations.sealing import seal, unseal
+from apps.releases.models import Deployment
+from apps.releases.selectors import release_load
+from apps.runtime.canonical import canonical_json
+from apps.runtime.ports import LeaseLost
+from apps.runtime.turn import Inbound, SessionState, Turn
+from apps.tenants.scope import current_tenant_id, tenant_transaction
+
+
+class NotDeployed(Exception):
+    """The tenant's environment runs no release."""
+
+
+class UnknownAgent(Exception):
+    """The deployed release has no such agent."""
+
+
+class MessageIdReused(Exception):
+    """The same message id came with another body."""
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A message that is stored. ``duplicate``: it had been stored before, nothing was added."""
+
+    turn_id: uuid.UUID
+    session_id: uuid.UUID
+    session_key: str
+    status: str
+    duplicate: bool
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A claimed turn, ready to walk."""
+
+    turn_id: uuid.UUID
+    tenant_id: int
+    session_id: uuid.UUID
+    session_key: str
+    number: int
+    fence: int
+    environment: str
+    release_id: uuid.UUID
+    bindings_version: int
+    inbound: Inbound
+    session: SessionState
+
+
+# -- accept ------------------------------------------------------------------------------------
+
+_last_deployed: dict[tuple[int, str], uuid.UUID] = {}
+
+
+def turn_accept(*, inbound: Inbound, tenant_slug: str, environment: str) -> Accepted:
+    """Store ``inbound`` as a queued turn of the current tenant, once.
+
+    The statement that locks the session also reads which release the environment runs, so a deploy
+    holds from the very next message. Raises ``NotDeployed``, ``UnknownAgent``, ``MessageIdReused``.
+    """
+    tenant_id = current_tenant_id()
+    while True:
+        known = _last_deployed.get((tenant_id, environment)) or _deployed_now(environment)
+        agent = _requested_agent(known, inbound.agent)
+        with tenant_transaction(tenant_id):
+            session, release_id, bindings_version = _session_lock(
+                inbound, tenant_slug, agent, environment
+            )
+            _last_deployed[(tenant_id, environment)] = release_id
+            if release_id == known or _requested_agent(release_id, inbound.agent) == agent:
+                return _turn_store(inbound, session, release_id, bindings_version)
+            # The default agent changed between the two reads: begin again with the new release.
+            transaction.set_rollback(True)
+
+
+def _deployed_now(environment: str) -> uuid.UUID:
+    with tenant_transaction():
+        deployed = Deployment.objects.filter(environment=environment).values("release_id").first()
+    if deployed is None:
+        raise NotDeployed(f"no release is deployed in {environment}")
+    return uuid.UUID(str(deployed["release_id"]))
+
+
+def _requested_agent(release_id: uuid.UUID, agent: str | None) -> str:
+    resolve = import_string(settings.TURN_AGENT_RESOLVER)
+    resolved: str | None = resolve(release_load(current_tenant_id(), release_id), agent)
+    if resolved is None:
+        raise UnknownAgent(agent or "")
+    return resolved
+
+
+def _session_lock(
+    inbound: Inbound, tenant_slug: str, agent: str, environment: str
+) -> tuple[Session, uuid.UUID, int]:
+    key = f"{tenant_slug}:{agent}:{inbound.session}"
+    deployed = Deployment.objects.filter(environment=environment)
+    query = (
+        Session.objects.select_for_update(of=("self",))
+        .annotate(
+            release_id=Subquery(deployed.values("release_id")[:1]),
+            bindings_version=Subquery(deployed.values("bindings_version")[:1]),
+        )
+        .filter(key=key)
+    )
+    session = query.first()
+    if session is None:
+        fresh = Session(
+            key=key,
+            name=inbound.session,
+            agent=agent,
+            channel=inbound.channel,
+            principal=inbound.caller.principal,
+            user_id=inbound.user_id,
+            environment=environment,
+        )
+        Session.objects.bulk_create([fresh], ignore_conflicts=True)
+        session = query.get()
+    if session.release_id is None:
+        raise NotDeployed(f"no release is deployed in {environment}")
+    return session, uuid.UUID(str(session.release_id)), session.bindings_version
+
+
+def _turn_store(
+    inbound: Inbound, session: Session, release_id: uuid.UUID, bindings_version: int
+) -> Accepted:
+    user = inbound.user_id or inbound.caller.principal
+    digest = inbound_digest(inbound)
+    known = TurnRecord.objects.filter(
+        session=session, channel=inbound.channel, user=user, message_id=inbound.message_id
+    ).only("id", "body_digest", "status")
+    # A turn number of 0 is a session nobody has written to: there is nothing to look up.
+    before = known.first() if session.turn_number else None
+    if before is not None:
+        if before.body_digest != digest:
+            raise MessageIdReused(inbound.message_id)
+        return Accepted(before.id, session.id, session.key, before.status, duplicate=True)
+    turn = TurnRecord.objects.create(
+        session=session,
+        number=session.turn_number + 1,
+        channel=inbound.channel,
+        user=user,
+        message_id=inbound.message_id,
+        body_digest=digest,
+        request_id=inbound.request_id[:100],
+        release_id=release_id,
+        environment=session.environment,
+        bindings_version=bindings_version,
+        inbound=seal(inbound_values(inbound)),
+    )
+    facts = {"turn_id": str(turn.id), "message_id": turn.message_id}
+    _events_write(
+        session.id,
+        turn.id,
+        [
+            ("flow.start", facts),
+            ("session.upserted", {"session_id": session.key}),
+            ("message.received", facts),
+        ],
+        turns=1,
+    )
+    tenant_id = current_tenant_id()
+    transaction.on_commit(lambda: doorbell(tenant_id, turn.id))
+    return Accepted(turn.id, session.id, session.key, turn.status, duplicate=False)
+
+
+def doorbell(tenant_id: int, turn_id: uuid.UUID) -> None:
+    """Say that ``turn_id`` waits. What does not hear it is found by the sweeper."""
+    import_string(settings.TURN_DOORBELL)(tenant_id, turn_id)
+
+
+# -- claim -------------------------------------------------------------------------------------
+
+
+def turn_take(*, tenant_id: int, turn_id: uuid.UUID, worker: str) -> Taken | None:
+    """Claim the next queued turn of the session that ``turn_id`` belongs to.
+
+    Returns ``None`` when the session is busy or has nothing queued. Order is the order of arrival,
+    whichever turn the doorbell named.
+    """
+    with tenant_transaction(tenant_id):
+        mine = TurnRecord.objects.filter(pk=turn_id).values("session_id")
+        running = TurnRecord.objects.filter(session=OuterRef("session"), status="running")
+        turn = (
+            TurnRecord.objects.select_related("session")
+            .filter(~Exists(running), session_id=Subquery(mine), status="queued")
+            .order_by("number")
+            .first()
+        )
+        if turn is None or not _claim(turn, worker):
+            return None
+        _events_write(turn.session_id, turn.id, [("workflow.started", {"turn_id": str(turn.id)})])
+        session = turn.session
+        return Taken(
+            turn_id=turn.id,
+            tenant_id=tenant_id,
+            session_id=session.id,
+            session_key=session.key,
+            number=turn.number,
+            fence=turn.fence + 1,
+            environment=turn.environment,
+            release_id=turn.release_id,
+            bindings_version=turn.bindings_version,
+            inbound=inbound_read(unseal(turn.inbound)),
+            session=SessionState(
+                id=str(session.id),
+                key=session.key,
+                agent=session.agent,
+                turn_number=turn.number,
+                next_state=session.next_state,
+                active_agent=session.active_agent,
+                business_context=json.loads(session.business_context),
+                vault=unseal(session.vault),
+            ),
+        )
+
+
+def _claim(turn: TurnRecord, worker: str) -> bool:
+    now = timezone.now()
+    try:
+        with transaction.atomic():
+            return bool(
+                TurnRecord.objects.filter(pk=turn.pk, status="queued", fence=turn.fence).update(
+                    status="running",
+                    fence=F("fence") + 1,
+                    attempts=F("attempts") + 1,
+                    lease_until=now + timedelta(seconds=settings.TURN_LEASE_SECONDS),
+                    claimed_at=now,
+                    worker=worker,
+                )
+            )
+    except IntegrityError:  # the partial unique index: another turn of the session runs already
+        return False
+
+
+def turn_extend(*, tenant_id: int, turn_id: uuid.UUID, fence: int) -> bool:
+    """Prolong the lease; ``False`` when another worker holds the turn."""
+    until = timezone.now() + timedelta(seconds=settings.TURN_LEASE_SECONDS)
+    with tenant_transaction(tenant_id):
+        held = TurnRecord.objects.filter(pk=turn_id, fence=fence, status="running")
+        return bool(held.update(lease_until=until))
+
+
+# -- settle, deliver ---------------------------------------------------------------------------
+
+
+def turn_settle(*, turn: Turn, tenant_id: int) -> None:
+    """Write the outcome: record, messages, session state, outbox. Raises ``LeaseLost``."""
+    outcome = turn.outcome
+    assert outcome is not None
+    with tenant_transaction(tenant_id):
+        record = turn_record(turn)
+        settled = TurnRecord.objects.filter(pk=turn.id, fence=turn.fence, status="running").update(
+            status="settled",
+            outcome=outcome.kind,
+            answer=outcome.text,
+            record=canonical_json(record),
+            inbound="",
+            lease_until=None,
+            settled_at=timezone.now(),
+        )
+        if not settled:
+            raise LeaseLost(turn.id)
+        session_id = uuid.UUID(turn.session.id)
+        state = {
+            "business_context": canonical_json(dict(turn.business_context.values)),
+            "next_state": turn.next_state
+            if turn.next_state is not None
+            else turn.session.next_state,
+            "active_agent": turn.route.agent if turn.route else turn.session.active_agent,
+        }
+        if turn.vault != turn.session.vault:
+            state["vault"] = seal(turn.vault)
+        Session.objects.filter(pk=session_id).update(**state)
+        _events_write(
+            session_id,
+            uuid.UUID(turn.id),
+            [("workflow.completed", {"turn_id": turn.id, "outcome": outcome.kind})],
+        )
+        number = turn.session.turn_number
+        Message.objects.bulk_create(
+            Message(session_id=session_id, turn_id=turn.id, sequence=sequence, role=role, text=text)
+            for sequence, role, text in (
+                (number * 2 - 1, "user", turn.text),
+                (number * 2, "assistant", outcome.text),
+            )
+        )
+        OutboundMessage.objects.create(
+            turn_id=turn.id, session_id=session_id, channel=turn.inbound.channel, text=outcome.text
+        )
+
+
+def turn_deliver(*, tenant_id: int, turn_id: uuid.UUID) -> bool:
+    """Let the reply of a settled turn leave, once; return whether the session has more to do.
+
+    The events are the reply's way out on web channels: they are written by the same transaction
+    that marks the outbox row as sent, so a second call adds nothing.
+    """
+    with tenant_transaction(tenant_id):
+        unsent = OutboundMessage.objects.filter(turn_id=turn_id, sent_at=None)
+        if not unsent.update(sent_at=timezone.now()):
+            return False
+        turn = TurnRecord.objects.only(
+            "id", "session_id", "number", "message_id", "outcome", "answer"
+        ).get(pk=turn_id)
+        last_number = _events_write(turn.session_id, turn.id, reply_events(turn))
+        return last_number > turn.number
+
+
+# -- sweep -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What one sweep of one tenant found."""
+
+    expired: int = 0
+    rung: int = 0
+    delivered: int = 0
+    failed: int = 0
+
+
+def tenant_sweep(*, tenant_id: int, idle_seconds: float) -> Swept:
+    """Return expired leases to the queue, ring for turns nobody heard of, send what is unsent."""
+    now = timezone.now()
+    with tenant_transaction(tenant_id):
+        expired = TurnRecord.objects.filter(status="running", lease_until__lt=now)
+        stuck = list(
+            expired.filter(attempts__gte=settings.TURN_MAX_ATTEMPTS).values_list("id", "fence")
+        )
+        requeued = expired.exclude(attempts__gte=settings.TURN_MAX_ATTEMPTS).update(
+            status="queued", lease_until=None
+        )
+        before = now - timedelta(seconds=idle_seconds)
+        running = TurnRecord.objects.filter(session=OuterRef("session"), status="running")
+        waiting = TurnRecord.objects.filter(~Exists(running), status="queued")
+        if not requeued:
+            waiting = waiting.filter(accepted_at__lt=before)
+        open_turns = list(waiting.order_by("accepted_at").values_list("id", flat=True)[:500])
+        unsent = list(
+            OutboundMessage.objects.filter(sent_at=None, created_at__lt=before).values_list(
+                "turn_id", flat=True
+            )[:500]
+        )
+    failed = sum(turn_abandon(tenant_id=tenant_id, turn_id=pk, fence=fence) for pk, fence in stuck)
+    for turn_id in unsent:
+        turn_deliver(tenant_id=tenant_id, turn_id=turn_id)
+    for turn_id in open_turns:
+        doorbell(tenant_id, turn_id)
+    return Swept(expired=requeued, rung=len(open_turns), delivered=len(unsent), failed=failed)
+
+
+def turn_abandon(*, tenant_id: int, turn_id: uuid.UUID, fence: int) -> int:
+    """Settle a turn that no worker survives as failed, so that its session goes on."""
+    text = import_string(settings.TURN_FAILURE_TEXT)
+    with tenant_transaction(tenant_id):
+        turn = TurnRecord.objects.select_related("session").get(pk=turn_id)
+        answer = text(release_load(tenant_id, turn.release_id))
+        settled = TurnRecord.objects.filter(pk=turn_id, fence=fence, status="running").update(
+            status="settled",
+            fence=F("fence") + 1,
+            outcome="failed",
+            answer=answer,
+            inbound="",
+            lease_until=None,
+            settled_at=timezone.now(),
+            record=canonical_json(
+                {
+                    "outcome": {
+                        "kind": "failed",
+                        "code": "RUNTIME_TIMEOUT",
+                        "attempts": turn.attempts,
+                    }
+                }
+            ),
+        )
+        if settled:
+            OutboundMessage.objects.create(
+                turn_id=turn.id, session_id=turn.session_id, channel=turn.channel, text=answer
+            )
+    if settled and turn_deliver(tenant_id=tenant_id, turn_id=turn_id):
+        doorbell(tenant_id, turn_id)
+    return settled
+
+
+# -- events ------------------------------------------------------------------------------------
+
+
+def _events_write(
+    session_id: uuid.UUID,
+    turn_id: uuid.UUID | None,
+    events: Sequence[tuple[str, Mapping[str, Any]]],
+    *,
+    turns: int = 0,
+) -> int:
+    """Append ``events`` to the session's sequence; return its last turn number.
+
+    One statement gives out the numbers and locks the session, so numbers and commits have the same
+    order and a reader's cursor never skips a row.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE conversations_session SET event_sequence = event_sequence + %s,"
+            " turn_number = turn_number + %s, updated_at = %s"
+            " WHERE id = %s AND tenant_id = %s RETURNING event_sequence, turn_number",
+            [
+                len(events),
+                turns,
+                connection.ops.adapt_datetimefield_value(timezone.now()),
+                connection.ops.adapt_unknown_value(session_id)
+                if connection.features.has_native_uuid_field
+                else session_id.hex,
+                current_tenant_id(),
+            ],
+        )
+        last, turn_number = cursor.fetchone()
+    first = last - len(events) + 1
+    Event.objects.bulk_create(
+        Event(
+            session_id=session_id,
+            turn_id=turn_id,
+            sequence=first + offset,
+            event_type=event_type,
+            payload=canonical_json(dict(payload)),
+        )
+        for offset, (event_type, payload) in enumerate(events)
+    )
+    return int(turn_number)

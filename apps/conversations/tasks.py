@@ -1,0 +1,28 @@
+"""Doorbells of conversations. A task carries ids only, never what was said."""
+
+import uuid
+
+from celery import shared_task
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+from apps.conversations import services
+from apps.tenants.models import Tenant
+
+
+@shared_task(name="conversations.run_turn", ignore_result=True)
+def run_turn(tenant_id: int, turn_id: str) -> None:
+    """Run the next queued turn of the session that ``turn_id`` belongs to."""
+    import_string(settings.TURN_RUNTIME_BLOCKING)(tenant_id, uuid.UUID(turn_id))
+
+
+@shared_task(name="conversations.sweep", ignore_result=True)
+def sweep() -> None:
+    """Sweep every tenant; see ``services.tenant_sweep``."""
+    sweep_all()
+
+
+def sweep_all() -> None:
+    """Sweep every tenant in turn."""
+    for tenant_id in Tenant.objects.order_by("pk").values_list("pk", flat=True):
+        services.tenant_sweep(tenant_id=tenant_id, idle_seconds=settings.TURN_SWEEP_SECONDS)
