@@ -144,6 +144,7 @@ CELERY_BEAT_SCHEDULE = {
 }
 # Dotted names: the one runtime entry, and what a release must pass before it is published.
 TURN_RUNTIME = "agentops.wiring.run_turn"
+TURN_RUNTIME_BLOCKING = "agentops.wiring.run_turn_blocking"
 TURN_DOORBELL = "agentops.wiring.ring"
 TURN_AGENT_RESOLVER = "agentops.wiring.requested_agent"
 TURN_FAILURE_TEXT = "agentops.wiring.failure_text"
@@ -154,6 +155,7 @@ DEFAULT_ENVIRONMENT = "production"
 RELEASE_CACHE_SIZE = int(number("RELEASE_CACHE_SIZE", 64, low=1, high=10_000))
 
 # -- doors -------------------------------------------------------------------------------------
+GATEWAY_CHANNELS = ["web", "whatsapp", "voice", "teams", "api"]
 CONTRACT_VERSION = "gateway-request-v1"
 WAIT_SECONDS = number("WAIT_SECONDS", 30, low=0, high=120)
 WAIT_SECONDS_MAX = number("WAIT_SECONDS_MAX", 120, low=1, high=600)

@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import Sequence
-from typing import Any
 
 from asgiref.sync import sync_to_async
 
@@ -45,9 +44,6 @@ class DatabaseHistory:
 class DatabaseTurnStore:
     """A ``TurnStore`` that announces what it wrote."""
 
-    def __init__(self) -> None:
-        self.more: dict[str, Any] = {}
-
     async def settle(self, turn: Turn) -> None:
         await sync_to_async(services.turn_settle)(turn=turn, tenant_id=tenant_of(turn))
 
@@ -55,6 +51,6 @@ class DatabaseTurnStore:
         more = await sync_to_async(services.turn_deliver)(
             tenant_id=tenant_of(turn), turn_id=uuid.UUID(turn.id)
         )
-        await announcing.announce(tenant_of(turn), turn.session.id)
+        await announcing.announce(tenant_of(turn), turn.session.key.split(":", 2)[-1])
         if more:
             await sync_to_async(services.doorbell)(tenant_of(turn), uuid.UUID(turn.id))

@@ -6,6 +6,8 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
+from apps.conversations.config import IdentityKeyConfig
+from apps.releases.models import ConfigItem
 from apps.tenants.owned import TenantOwned
 
 
@@ -199,3 +201,12 @@ class OutboundMessage(TenantOwned):
 
     def __str__(self) -> str:
         return f"{self.channel} {self.turn_id}"
+
+
+class IdentityKey(ConfigItem):
+    config_class = IdentityKeyConfig
+
+    class Meta:
+        proxy = True
+        verbose_name = _(IdentityKeyConfig.label)
+        verbose_name_plural = _(IdentityKeyConfig.label_plural)

@@ -72,6 +72,29 @@ class EventRow:
     created_at: str
 
 
+@dataclass(frozen=True)
+class EventStart:
+    """Where a stream begins: after ``cursor``. ``resync``: events after the client's are gone."""
+
+    cursor: int
+    resync: bool
+
+
+def event_start(
+    *, tenant_id: int, session_id: uuid.UUID, after: int | None, limit: int
+) -> EventStart:
+    """Return where a stream begins that last saw ``after`` (``None``: nothing yet)."""
+    with tenant_transaction(tenant_id):
+        events = Event.objects.filter(session_id=session_id)
+        oldest = events.order_by("sequence").values_list("sequence", flat=True).first() or 1
+        newest = events.order_by("-sequence").values_list("sequence", flat=True).first() or 0
+    if after is None:
+        return EventStart(cursor=max(oldest - 1, newest - limit), resync=False)
+    if after < oldest - 1 or after > newest:
+        return EventStart(cursor=oldest - 1, resync=True)
+    return EventStart(cursor=after, resync=False)
+
+
 def events_after(
     *, tenant_id: int, session_id: uuid.UUID, after: int, limit: int
 ) -> list[EventRow]:

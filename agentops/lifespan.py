@@ -1,0 +1,79 @@
+"""Starts and stops what belongs to a web process."""
+
+import asyncio
+import fcntl
+import logging
+from typing import IO, Any
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+
+from agentops import wiring
+from apps.conversations.tasks import sweep_all
+
+logger = logging.getLogger(__name__)
+
+
+class Lifespan:
+    """ASGI lifespan. Embedded, the turns run on the server's own loop; else workers run them."""
+
+    def __init__(self) -> None:
+        self._lock: IO[str] | None = None
+        self._sweeper: asyncio.Task[None] | None = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                try:
+                    await self.startup()
+                except ImproperlyConfigured as error:
+                    await send({"type": "lifespan.startup.failed", "message": str(error)})
+                    return
+                await send({"type": "lifespan.startup.complete"})
+            elif message["type"] == "lifespan.shutdown":
+                await self.shutdown()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+    async def startup(self) -> None:
+        """Take the single-process lock, start the runtime and the sweeper (embedded only)."""
+        if not settings.EMBEDDED:
+            return
+        self._lock = embedded_lock()
+        await wiring.runtime.start()
+        self._sweeper = asyncio.create_task(sweep_forever())
+
+    async def shutdown(self) -> None:
+        """Stop what ``startup`` started."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            await wiring.runtime.aclose()
+        if self._lock is not None:
+            self._lock.close()
+
+
+def embedded_lock() -> IO[str]:
+    """Return the held lock file of the one embedded process; refuse to be a second one."""
+    settings.DATA_DIR.mkdir(parents=True, exist_ok=True)
+    lock = (settings.DATA_DIR / "embedded.lock").open("w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        raise ImproperlyConfigured(
+            f"another process already serves {settings.DATA_DIR}. Without REDIS_URL the product is "
+            "one process: stop the other one, use another data folder, or set REDIS_URL."
+        ) from None
+    return lock
+
+
+async def sweep_forever() -> None:
+    """Sweep now (a restart loses no work) and then every ``TURN_SWEEP_SECONDS``."""
+    while True:
+        try:
+            await sync_to_async(sweep_all)()
+        except Exception:
+            logger.exception("the sweep failed; the next one tries again")
+        await asyncio.sleep(settings.TURN_SWEEP_SECONDS)

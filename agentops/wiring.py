@@ -1,0 +1,108 @@
+"""Which real adapter stands behind each port. Nothing else knows embedded from production."""
+
+import logging
+import os
+import uuid
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+from kombu.exceptions import OperationalError
+
+from agentops import celery, policies
+from agentops.pipeline import turn_pipeline
+from agentops.runtime import LoopThread, Runtime
+from apps.agents.calling import ModelCaller
+from apps.agents.providers.registry import Providers
+from apps.conversations import tasks
+from apps.conversations.adapters import DatabaseHistory, DatabaseLedger, DatabaseTurnStore
+from apps.runtime.pipeline import Pipeline
+from apps.runtime.release import Release
+from apps.runtime.turn import Turn
+from apps.tools.calling import ToolCaller
+from apps.tools.transports.dispatch import Transports
+
+logger = logging.getLogger(__name__)
+_loop_thread: LoopThread | None = None
+
+
+def secret(name: str) -> str:
+    """Return the secret that a credential binding names: an environment variable of the process."""
+    return os.environ.get(name, "")
+
+
+def build() -> tuple[Pipeline, Callable[[], Coroutine[Any, Any, None]]]:
+    """Return the pipeline over the real adapters, and what closes them. Call on the turns' loop."""
+    ledger = DatabaseLedger()
+    transports = Transports()
+    providers = Providers()
+    pipeline = turn_pipeline(
+        history=DatabaseHistory(),
+        tools=ToolCaller(transport=transports, ledger=ledger, secret=secret),
+        models=ModelCaller(providers=providers, ledger=ledger, secret=secret),
+        store=DatabaseTurnStore(),
+        observers=[import_string(name)() for name in settings.TURN_OBSERVERS],
+        on_error=turn_broke,
+    )
+
+    async def close() -> None:
+        await transports.aclose()
+        await providers.aclose()
+
+    return pipeline, close
+
+
+def turn_broke(turn: Turn, error_id: str, error: BaseException) -> None:
+    """Log a surprise under the error id that the customer sees; never what was said."""
+    logger.error("turn %s failed, error %s", turn.id, error_id, exc_info=error)
+
+
+runtime = Runtime(build)
+
+
+def worker_runtime() -> Runtime:
+    """Return this worker process's runtime, its loop started on first use."""
+    global _loop_thread
+    if not runtime.started:
+        _loop_thread = LoopThread()
+        _loop_thread.call(runtime.start())
+    return runtime
+
+
+def run_turn(tenant_id: int, turn_id: uuid.UUID) -> Coroutine[Any, Any, bool]:
+    """Return the coroutine that runs the next turn of the session of ``turn_id``."""
+    return runtime.run_turn(tenant_id, turn_id)
+
+
+def run_turn_blocking(tenant_id: int, turn_id: uuid.UUID) -> None:
+    """Run it from a worker's task thread and wait for its end."""
+    worker_runtime().submit(tenant_id, turn_id).result()
+
+
+def ring(tenant_id: int, turn_id: uuid.UUID) -> None:
+    """The doorbell: wake this process's loop, or tell a worker through the broker.
+
+    A broker that is down does not fail an accepted message: the sweeper finds the turn.
+    """
+    if settings.EMBEDDED:
+        if runtime.started:
+            runtime.ring(tenant_id, turn_id)
+        return
+    try:
+        tasks.run_turn.apply_async((tenant_id, str(turn_id)), retry=False)
+    except (OperationalError, OSError) as error:
+        logger.warning("doorbell for turn %s not heard: %s", turn_id, type(error).__name__)
+
+
+def requested_agent(release: Release, agent: str | None) -> str | None:
+    """See ``policies.requested_agent``; named by ``TURN_AGENT_RESOLVER``."""
+    return policies.requested_agent(release, agent)
+
+
+def failure_text(release: Release) -> str:
+    """The tenant's words for a turn that no worker survived; named by ``TURN_FAILURE_TEXT``."""
+    return policies.routing_policy(release).failure_text
+
+
+celery_app = celery.app

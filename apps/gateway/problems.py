@@ -1,0 +1,119 @@
+"""Problem bodies (RFC 9457): every refusal says which field and what to do."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.utils.translation import gettext as _
+from rest_framework import exceptions
+from rest_framework.response import Response
+from rest_framework.views import exception_handler as drf_handler
+
+TITLES = {
+    400: "Bad request",
+    401: "Not authenticated",
+    403: "Not allowed",
+    404: "Not found",
+    405: "Method not allowed",
+    406: "Not acceptable",
+    409: "Conflict",
+    413: "Too large",
+    415: "Unsupported media type",
+    422: "Invalid request",
+    429: "Too many requests",
+    500: "Internal error",
+    503: "Not available",
+}
+
+
+class Problem(Exception):
+    """A request that is refused. ``errors``: one {field, message} for each wrong field."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        *,
+        errors: Sequence[Mapping[str, str]] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.errors = [dict(error) for error in errors]
+        self.headers = dict(headers or {})
+
+    def body(self) -> dict[str, Any]:
+        """Return the JSON body."""
+        body: dict[str, Any] = {
+            "type": "about:blank",
+            "title": TITLES.get(self.status, "Error"),
+            "status": self.status,
+            "code": self.code,
+            "detail": self.detail,
+        }
+        if self.errors:
+            body["errors"] = self.errors
+        return body
+
+    def response(self) -> HttpResponse:
+        """Return the response."""
+        return JsonResponse(
+            self.body(),
+            status=self.status,
+            content_type="application/problem+json",
+            headers=self.headers,
+        )
+
+
+def invalid(field: str, message: str, *, code: str = "INVALID_GATEWAY_REQUEST") -> Problem:
+    """Return the 422 for one wrong field."""
+    return Problem(422, code, f"{field}: {message}", errors=[{"field": field, "message": message}])
+
+
+def not_found() -> Problem:
+    """Return the 404 that a foreign and an absent thing share, byte for byte."""
+    return Problem(404, "NOT_FOUND", _("There is no such thing here."))
+
+
+def exception_handler(
+    error: Exception, context: Mapping[str, Any]
+) -> Response | HttpResponse | None:
+    """DRF's exception handler: the same problem bodies."""
+    if isinstance(error, Problem):
+        return error.response()
+    answer = drf_handler(error, dict(context))
+    if answer is None:
+        return None
+    errors: list[dict[str, str]] = []
+    detail = _("The request is not valid.")
+    if isinstance(error, exceptions.ValidationError):
+        errors = list(_flat(error.detail))
+    elif isinstance(error, exceptions.APIException):
+        detail = str(error.detail)
+    code = getattr(error, "default_code", "error").upper()
+    problem = Problem(answer.status_code, code, detail, errors=errors)
+    return problem.response()
+
+
+def _flat(detail: Any, prefix: str = "") -> Any:
+    if isinstance(detail, dict):
+        for key, value in detail.items():
+            yield from _flat(value, f"{prefix}.{key}" if prefix else str(key))
+    elif isinstance(detail, list):
+        for value in detail:
+            yield from _flat(value, prefix)
+    else:
+        yield {"field": prefix or "body", "message": str(detail)}
+
+
+def handler404(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Unknown paths answer like unknown things."""
+    return not_found().response()
+
+
+def handler500(request: HttpRequest) -> HttpResponse:
+    """A surprise shows nothing of itself."""
+    return Problem(500, "INTERNAL_ERROR", _("Something went wrong on our side.")).response()
