@@ -1,16 +1,25 @@
 """How configuration becomes live: item -> revision -> release -> deployment."""
 
 import uuid
+from typing import ClassVar
 
 from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from apps.releases.immutable import AppendOnly
+from apps.releases.kinds import KindManager
+from apps.runtime.config import KindConfig
 from apps.tenants.owned import TenantOwned
 
 
 class ConfigItem(TenantOwned):
-    """One thing that takes effect only by publishing. Its content is in its revisions."""
+    """One thing that takes effect only by publishing. Its content is in its revisions.
+
+    A kind is a proxy of this class that names its ``config_class``; its rows are those of the kind.
+    """
+
+    config_class: ClassVar[type[KindConfig] | None] = None
 
     kind = models.CharField(_("kind"), max_length=40, editable=False)
     slug = models.CharField(_("slug"), max_length=120)
@@ -24,6 +33,8 @@ class ConfigItem(TenantOwned):
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
     updated_at = models.DateTimeField(_("updated at"), auto_now=True)
 
+    objects = KindManager()
+
     class Meta(TenantOwned.Meta):
         verbose_name = _("configuration item")
         verbose_name_plural = _("configuration items")
@@ -36,7 +47,7 @@ class ConfigItem(TenantOwned):
         return self.name or self.slug
 
 
-class Revision(TenantOwned):
+class Revision(AppendOnly):
     """One state of an item's content. Append-only. ``content`` is canonical text."""
 
     item = models.ForeignKey(ConfigItem, on_delete=models.PROTECT, related_name="revisions")
@@ -49,7 +60,7 @@ class Revision(TenantOwned):
     base = models.ForeignKey("self", on_delete=models.PROTECT, null=True, related_name="+")
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 
-    class Meta(TenantOwned.Meta):
+    class Meta(AppendOnly.Meta):
         verbose_name = _("revision")
         verbose_name_plural = _("revisions")
         ordering = ["-number"]
@@ -61,7 +72,7 @@ class Revision(TenantOwned):
         return f"{self.item} #{self.number}"
 
 
-class Reference(TenantOwned):
+class Reference(AppendOnly):
     """A revision names another item: where ("path"), which kind, which slug."""
 
     revision = models.ForeignKey(Revision, on_delete=models.PROTECT, related_name="references")
@@ -69,7 +80,7 @@ class Reference(TenantOwned):
     kind = models.CharField(max_length=40)
     slug = models.CharField(max_length=120)
 
-    class Meta(TenantOwned.Meta):
+    class Meta(AppendOnly.Meta):
         verbose_name = _("reference")
         verbose_name_plural = _("references")
         indexes = [models.Index(fields=["tenant", "kind", "slug"], name="reference_target")]
@@ -78,7 +89,7 @@ class Reference(TenantOwned):
         return f"{self.path} → {self.kind}:{self.slug}"
 
 
-class Release(TenantOwned):
+class Release(AppendOnly):
     """A tenant's whole configuration, frozen. Immutable. ``manifest`` is canonical text."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -91,7 +102,7 @@ class Release(TenantOwned):
     published_at = models.DateTimeField(_("published at"), auto_now_add=True)
     gates = models.TextField(default="[]")
 
-    class Meta(TenantOwned.Meta):
+    class Meta(AppendOnly.Meta):
         verbose_name = _("release")
         verbose_name_plural = _("releases")
         ordering = ["-number"]

@@ -1,0 +1,79 @@
+"""From heads to a manifest, and what a manifest needs from an environment. Reads only."""
+
+import json
+from typing import Any
+
+from pydantic import ValidationError
+
+from apps.releases.content import InvalidContent, field_errors
+from apps.releases.models import Binding, ConfigItem, Release
+from apps.runtime import release as runtime_release
+from apps.runtime.canonical import sha256_text
+from apps.runtime.config import KINDS, bindings
+
+
+class CorruptRelease(RuntimeError):
+    """The stored bytes of a release do not have the sha256 it was published with."""
+
+
+def manifest_of_heads() -> str:
+    """Return the canonical manifest of the heads of all items that are not archived: one query."""
+    rows = (
+        ConfigItem.objects.filter(archived_at=None, head__isnull=False)
+        .order_by()
+        .values_list("kind", "slug", "head__content")
+    )
+    items: dict[tuple[str, str], Any] = {
+        (kind, slug): json.loads(content) for kind, slug, content in rows.iterator()
+    }
+    return runtime_release.manifest_text(items)
+
+
+def manifest_parsed(manifest: str) -> runtime_release.Release:
+    """Parse ``manifest``. Raises ``InvalidContent`` that names each item that no longer fits."""
+    try:
+        return runtime_release.release_parse(manifest=manifest)
+    except ValueError:
+        errors = []
+        for kind, entries in json.loads(manifest)["items"].items():
+            for slug, content in entries.items():
+                try:
+                    KINDS[kind].model_validate(content)
+                except KeyError:
+                    errors.append({"field": f"{kind}:{slug}", "message": "unknown kind"})
+                except ValidationError as error:
+                    errors += field_errors(error, prefix=f"{kind}:{slug}")
+        raise InvalidContent(errors) from None
+
+
+def manifest_stored(release: Release) -> str:
+    """Read the stored bytes anew and return them; raise ``CorruptRelease`` when they changed."""
+    stored = Release.objects.values_list("manifest", flat=True).get(pk=release.pk)
+    if sha256_text(stored) != release.sha256:
+        raise CorruptRelease(
+            f"release #{release.number} does not have the sha256 it was published with"
+        )
+    return stored
+
+
+def bindings_needed(release: runtime_release.Release) -> list[dict[str, str]]:
+    """Return every binding that ``release`` names, as {kind, slug, path, what, name}."""
+    return [
+        {"kind": kind, "slug": slug, "path": found.path, "what": found.what, "name": found.name}
+        for (kind, slug), config in sorted(release.items.items(), key=lambda entry: entry[0])
+        for found in bindings(config)
+    ]
+
+
+def bindings_missing(release: runtime_release.Release, environment: str) -> list[dict[str, str]]:
+    """Return the bindings that ``release`` names and ``environment`` has no value for."""
+    bound = set(
+        Binding.objects.filter(environment=environment)
+        .exclude(value="")
+        .values_list("what", "name")
+    )
+    return [
+        needed
+        for needed in bindings_needed(release)
+        if (needed["what"], needed["name"]) not in bound
+    ]

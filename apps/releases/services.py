@@ -1,0 +1,468 @@
+"""Writes: items and their revisions, releases, deployments, bindings. All inside a tenant scope.
+
+Every function is one transaction: the change, then its audit entry. ``actor`` is a principal's name.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.db import IntegrityError, connection, transaction
+from django.db.models import F, Max
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from pydantic import ValidationError
+
+from apps.releases.binding_values import InvalidBinding, binding_check
+from apps.releases.content import (
+    FieldError,
+    InvalidContent,
+    ValidContent,
+    content_same,
+    content_validate,
+    field_errors,
+)
+from apps.releases.freezing import (
+    CorruptRelease,
+    bindings_missing,
+    bindings_needed,
+    manifest_of_heads,
+    manifest_parsed,
+    manifest_stored,
+)
+from apps.releases.gates import GateContext, Problem, gates_run
+from apps.releases.models import Binding, ConfigItem, Deployment, Reference, Release, Revision
+from apps.releases.selectors import Usage, item_head_users, release_load
+from apps.runtime.canonical import canonical_json, sha256_text
+from apps.runtime.config import KINDS, KindConfig, references
+from apps.tenants.scope import current_tenant_id, tenant_transaction
+from apps.tenants.services import audit_append
+
+__all__ = ["CorruptRelease", "InvalidBinding", "InvalidContent"]
+
+
+# -- items -------------------------------------------------------------------------------------
+class StaleBase(RuntimeError):
+    """The head moved while somebody edited: what they saw is no longer what is there."""
+
+    def __init__(self, *, item: ConfigItem, head: Revision | None) -> None:
+        self.item = item
+        self.author: str = head.author if head else ""
+        self.number: int = head.number if head else 0
+        self.saved_at: datetime | None = head.created_at if head else None
+        super().__init__(
+            _("%(author)s saved revision %(number)s of this item at %(time)s, after you opened it.")
+            % {"author": self.author, "number": self.number, "time": self.saved_at}
+            if head
+            else _("This item has no revision yet.")
+        )
+
+
+class ItemInUse(RuntimeError):
+    """An item cannot be archived: others name it. ``users`` says who and where."""
+
+    def __init__(self, users: Sequence[Usage]) -> None:
+        self.users = list(users)
+        super().__init__(
+            _("Still named by %(users)s.")
+            % {"users": ", ".join(f"{u.kind}:{u.slug} ({u.path})" for u in self.users)}
+        )
+
+
+class ForeignRevision(ValueError):
+    """A revision of one item was to become the head of another."""
+
+
+def item_save(
+    *,
+    kind: str,
+    slug: str,
+    content: Mapping[str, Any] | KindConfig,
+    actor: str,
+    name: str | None = None,
+    owner: str | None = None,
+    technical_owner: str | None = None,
+    note: str = "",
+    base: Revision | int | None = None,
+) -> Revision:
+    """Make ``content`` the head of the item (kind, slug), which is created when there is none.
+
+    Returns the new revision, or the head when nothing changed (then nothing is written). ``None``
+    for ``name``, ``owner`` and ``technical_owner`` keeps what is there. ``base`` is the revision
+    (or its number; 0 for "no such item yet") that the editor saw. Saving brings an archived item
+    back. Raises ``InvalidContent`` and, when ``base`` is no longer the head, ``StaleBase``.
+    """
+    valid = content_validate(kind=kind, slug=slug, content=content)
+    labels = _labels_checked(
+        {"name": name, "owner": owner, "technical_owner": technical_owner}, note=note
+    )
+    with tenant_transaction():
+        item, created = _item_locked(kind, slug)
+        head = item.head
+        if head and not item.archived_at and content_same(kind, head.content, valid):
+            _item_describe(item, labels, actor)
+            return head
+        _base_checked(item, base)
+        revision = _revision_create(item, valid, actor, note)
+        _item_describe(item, labels, actor, audited=False)
+        return revision_accept(
+            revision=revision, actor=actor, action="item.created" if created else "item.saved"
+        )
+
+
+def revision_accept(
+    *, revision: Revision, actor: str, action: str = "item.revision_accepted"
+) -> Revision:
+    """Make ``revision`` the head of its item: the only place that moves a head.
+
+    An archived item is brought back: whoever accepts a revision wants it in the next release.
+    """
+    with tenant_transaction():
+        item = ConfigItem.objects.select_for_update().get(pk=revision.item_id)
+        previous = Revision.objects.filter(pk=item.head_id).first() if item.head_id else None
+        item.head, item.archived_at = revision, None
+        item.save(update_fields=["head", "archived_at", "updated_at"])
+        audit_append(
+            actor=actor,
+            action=action,
+            entity=_entity(item),
+            detail={
+                "revision": revision.number,
+                "digest": revision.digest,
+                "previous": previous.number if previous else None,
+                "note": revision.note,
+            },
+        )
+        revision.item = item
+        return revision
+
+
+def item_restore_head(*, item: ConfigItem, revision: Revision, actor: str) -> Revision:
+    """Set the head back to an older ``revision`` of the same item; nothing when it is the head.
+
+    Raises ``ForeignRevision`` for another item's and ``InvalidContent`` when today's class no
+    longer accepts the content.
+    """
+    if revision.item_id != item.pk:
+        raise ForeignRevision(f"revision {revision.pk} is not one of {item.kind}:{item.slug}")
+    try:
+        KINDS[item.kind].model_validate_json(revision.content)
+    except ValidationError as error:
+        raise InvalidContent(field_errors(error)) from None
+    with tenant_transaction():
+        item = ConfigItem.objects.select_for_update().get(pk=item.pk)
+        if item.head_id == revision.pk and item.archived_at is None:
+            return revision
+        return revision_accept(revision=revision, actor=actor, action="item.head_restored")
+
+
+def item_archive(*, item: ConfigItem, actor: str) -> ConfigItem:
+    """Leave ``item`` out of the next release. Nothing is deleted; saving it brings it back.
+
+    Raises ``ItemInUse`` while heads of other items name it.
+    """
+    with tenant_transaction():
+        _releases_locked()
+        item = ConfigItem.objects.select_for_update().get(pk=item.pk)
+        if item.archived_at is not None:
+            return item
+        users = item_head_users(item)
+        if users:
+            raise ItemInUse(users)
+        item.archived_at = timezone.now()
+        item.save(update_fields=["archived_at", "updated_at"])
+        audit_append(actor=actor, action="item.archived", entity=_entity(item), detail={})
+        return item
+
+
+def _item_locked(kind: str, slug: str) -> tuple[ConfigItem, bool]:
+    """Return the item, locked until the transaction ends, and whether it was created just now."""
+    items = ConfigItem.objects.select_for_update(of=("self",)).select_related("head")
+    item = items.filter(kind=kind, slug=slug).first()
+    if item is not None:
+        return item, False
+    try:
+        with transaction.atomic():
+            return ConfigItem.objects.create(kind=kind, slug=slug), True
+    except IntegrityError:
+        # Somebody else created it between the two statements.
+        return items.get(kind=kind, slug=slug), False
+
+
+def _base_checked(item: ConfigItem, base: Revision | int | None) -> None:
+    if base is None:
+        return
+    number = base if isinstance(base, int) else base.number
+    if number != (item.head.number if item.head else 0):
+        raise StaleBase(item=item, head=item.head)
+
+
+def _revision_create(item: ConfigItem, valid: ValidContent, actor: str, note: str) -> Revision:
+    newest = Revision.objects.filter(item=item).aggregate(Max("number"))["number__max"] or 0
+    revision = Revision.objects.create(
+        item=item,
+        number=newest + 1,
+        version=f"1.{newest}.0",
+        content=valid.text,
+        digest=valid.digest,
+        author=actor,
+        note=note,
+        base=item.head,
+    )
+    Reference.objects.bulk_create(
+        Reference(revision=revision, path=found.path[:200], kind=found.kind, slug=found.slug)
+        for found in references(valid.config)
+    )
+    return revision
+
+
+def _item_describe(
+    item: ConfigItem, labels: Mapping[str, str], actor: str, audited: bool = True
+) -> None:
+    changed = {field: value for field, value in labels.items() if getattr(item, field) != value}
+    if not changed:
+        return
+    for field, value in changed.items():
+        setattr(item, field, value)
+    item.save(update_fields=[*changed, "updated_at"])
+    if audited:
+        audit_append(
+            actor=actor, action="item.described", entity=_entity(item), detail=dict(changed)
+        )
+
+
+def _labels_checked(labels: Mapping[str, str | None], *, note: str) -> dict[str, str]:
+    given = {field: value for field, value in labels.items() if value is not None}
+    errors = [
+        FieldError(
+            field=field, message=_("At most %(limit)s characters, no NUL.") % {"limit": limit}
+        )
+        for field, value, limit in [
+            *((field, value, 200) for field, value in given.items()),
+            ("note", note, 500),
+        ]
+        if len(value) > limit or "\x00" in value
+    ]
+    if errors:
+        raise InvalidContent(errors)
+    return given
+
+
+def _entity(item: ConfigItem) -> str:
+    return f"{item.kind}:{item.slug}"
+
+
+# -- releases ----------------------------------------------------------------------------------
+class GateRefused(RuntimeError):
+    """A gate has something against publishing. ``problems`` lists it all."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = list(problems)
+        super().__init__(" ".join(problem.message for problem in self.problems))
+
+
+class DanglingReferences(GateRefused):
+    """Items name items that are not there. ``references`` lists those problems."""
+
+    @property
+    def references(self) -> list[Problem]:
+        return [problem for problem in self.problems if problem.missing]
+
+
+class UnboundBindings(RuntimeError):
+    """The environment lacks bindings a release needs: ``missing`` has {kind, slug, path, what, name}."""
+
+    def __init__(self, environment: str, missing: Sequence[Mapping[str, str]]) -> None:
+        self.environment = environment
+        self.missing = [dict(entry) for entry in missing]
+        names = sorted({f"{entry['what']} {entry['name']}" for entry in self.missing})
+        super().__init__(
+            _("Not bound in %(environment)s: %(names)s.")
+            % {"environment": environment, "names": ", ".join(names)}
+        )
+
+
+class UnknownEnvironment(ValueError):
+    """There is no environment of that name."""
+
+
+def release_publish(*, actor: str, note: str = "") -> Release:
+    """Freeze the heads of all items that are not archived into a release.
+
+    The same content as an existing release returns that one. One publisher at a time per tenant.
+    Raises ``DanglingReferences`` or ``GateRefused``, and ``InvalidContent`` when a head no longer
+    fits its class.
+    """
+    with tenant_transaction():
+        _releases_locked()
+        manifest = manifest_of_heads()
+        sha256 = sha256_text(manifest)
+        existing = Release.objects.filter(sha256=sha256).first()
+        if existing is not None:
+            return existing
+        parent = Release.objects.defer("manifest").order_by("-number").first()
+        _gates_passed(
+            GateContext(
+                tenant_id=current_tenant_id(),
+                actor=actor,
+                note=note,
+                release=manifest_parsed(manifest),
+                parent_id=str(parent.pk) if parent else "",
+            )
+        )
+        release = Release.objects.create(
+            number=parent.number + 1 if parent else 1,
+            manifest=manifest,
+            sha256=sha256,
+            parent=parent,
+            note=note[:500],
+            published_by=actor,
+            gates=canonical_json(list(settings.RELEASE_GATES)),
+        )
+        manifest_stored(release)
+        audit_append(
+            actor=actor,
+            action="release.published",
+            entity=f"release:{release.number}",
+            detail={"sha256": sha256, "parent": parent.number if parent else None, "note": note},
+        )
+        return release
+
+
+def release_deploy(*, release: Release, environment: str, actor: str) -> Deployment:
+    """Let ``environment`` run ``release`` from the very next message.
+
+    Deploying an older release than the current one is a rollback, and audited as one. Raises
+    ``UnboundBindings`` when the environment lacks an address or credential the release names,
+    ``CorruptRelease`` when the stored bytes have changed, ``UnknownEnvironment``.
+    """
+    _environment_checked(environment)
+    with tenant_transaction():
+        _releases_locked()
+        release = Release.objects.defer("manifest").get(pk=release.pk)
+        manifest_stored(release)
+        missing = bindings_missing(release_load(current_tenant_id(), release.pk), environment)
+        if missing:
+            raise UnboundBindings(environment, missing)
+        deployment = (
+            Deployment.objects.select_for_update(of=("self",))
+            .select_related("release")
+            .filter(environment=environment)
+            .first()
+        )
+        previous = deployment.release if deployment else None
+        if deployment is None:
+            deployment = Deployment(environment=environment)
+        elif deployment.release_id == release.pk:
+            return deployment
+        deployment.release, deployment.deployed_by = release, actor
+        deployment.save()
+        back = previous is not None and release.number < previous.number
+        audit_append(
+            actor=actor,
+            action="release.rolled_back" if back else "release.deployed",
+            entity=f"environment:{environment}",
+            detail={
+                "release": release.number,
+                "sha256": release.sha256,
+                "previous": previous.number if previous else None,
+            },
+        )
+        return deployment
+
+
+def _releases_locked() -> None:
+    """Let one transaction at a time of this tenant publish, deploy, bind or archive.
+
+    PostgreSQL: an advisory lock, so that accepting messages (which references the tenant's row) is
+    not held up. SQLite: the transaction is IMMEDIATE, hence already the only writer.
+    """
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))",
+                [f"agentops.releases:{current_tenant_id()}"],
+            )
+
+
+def _gates_passed(context: GateContext) -> None:
+    problems = gates_run(context)
+    if any(problem.missing for problem in problems):
+        raise DanglingReferences(problems)
+    if problems:
+        raise GateRefused(problems)
+
+
+# -- bindings ----------------------------------------------------------------------------------
+class BindingInUse(RuntimeError):
+    """A deployed release needs the binding. ``needed_by`` has {kind, slug, path, what, name}."""
+
+    def __init__(self, needed_by: Sequence[Mapping[str, str]]) -> None:
+        self.needed_by = [dict(entry) for entry in needed_by]
+        super().__init__(
+            _("The deployed release needs it: %(users)s.")
+            % {"users": ", ".join(f"{u['kind']}:{u['slug']}" for u in self.needed_by)}
+        )
+
+
+def binding_set(*, environment: str, what: str, name: str, value: str, actor: str) -> Binding:
+    """Bind ``name`` in ``environment``: an ``address`` to a URL, a ``credential`` to the name of an
+    environment variable. Turns accepted from now on use it; nothing is written when it is the same.
+
+    Raises ``InvalidBinding`` (without repeating the value) and ``UnknownEnvironment``.
+    """
+    _environment_checked(environment)
+    binding_check(what=what, name=name, value=value)
+    with tenant_transaction():
+        _releases_locked()
+        key = {"environment": environment, "what": what, "name": name}
+        binding = Binding.objects.filter(**key).first() or Binding(**key)
+        previous = binding.value
+        if binding.pk and previous == value:
+            return binding
+        binding.value, binding.updated_by = value, actor
+        binding.save()
+        _bindings_changed(
+            binding, actor, action="binding.set", detail={"value": value, "previous": previous}
+        )
+        return binding
+
+
+def binding_remove(*, binding: Binding, actor: str) -> None:
+    """Remove ``binding``. Raises ``BindingInUse`` when the release its environment runs needs it."""
+    with tenant_transaction():
+        _releases_locked()
+        binding = Binding.objects.get(pk=binding.pk)
+        deployed = Deployment.objects.filter(environment=binding.environment).first()
+        if deployed is not None:
+            needed = bindings_needed(release_load(current_tenant_id(), deployed.release_id))
+            users = [n for n in needed if (n["what"], n["name"]) == (binding.what, binding.name)]
+            if users:
+                raise BindingInUse(users)
+        _bindings_changed(
+            binding, actor, action="binding.removed", detail={"previous": binding.value}
+        )
+        binding.delete()
+
+
+def _bindings_changed(
+    binding: Binding, actor: str, *, action: str, detail: Mapping[str, str]
+) -> None:
+    Deployment.objects.filter(environment=binding.environment).update(
+        bindings_version=F("bindings_version") + 1
+    )
+    audit_append(
+        actor=actor,
+        action=action,
+        entity=f"binding:{binding.environment}/{binding.what}:{binding.name}",
+        detail=detail,
+    )
+
+
+def _environment_checked(environment: str) -> None:
+    if environment not in settings.RELEASE_ENVIRONMENTS:
+        raise UnknownEnvironment(
+            _("There is no environment %(name)s; known: %(known)s.")
+            % {"name": environment, "known": ", ".join(settings.RELEASE_ENVIRONMENTS)}
+        )

@@ -1,0 +1,64 @@
+"""A tenant with a small configuration, in scope."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from apps.releases import selectors
+from apps.releases.models import ConfigItem, Revision
+from apps.releases.services import item_save
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_scope
+
+ALICE = "user:alice"
+Save = Callable[..., Revision]
+
+
+@pytest.fixture(autouse=True)
+def _caches_are_empty() -> Iterator[None]:
+    selectors.caches_clear()
+    yield
+    selectors.caches_clear()
+
+
+@pytest.fixture
+def acme(db: None) -> Iterator[Tenant]:
+    """The tenant acme, current while the test runs."""
+    tenant = Tenant.objects.create(slug="acme-releases", name="Acme")
+    with tenant_scope(tenant):
+        yield tenant
+
+
+def save(kind: str, slug: str, *, actor: str = ALICE, **content: Any) -> Revision:
+    """Save an item with ``content`` given as keywords."""
+    return item_save(kind=kind, slug=slug, content=content, actor=actor)
+
+
+def item(kind: str, slug: str) -> ConfigItem:
+    return ConfigItem.objects.get(kind=kind, slug=slug)
+
+
+@pytest.fixture
+def billing(acme: Tenant) -> Tenant:
+    """acme with an agent, its prompt and policies, an intent, a tool and its server."""
+    small_world()
+    return acme
+
+
+def small_world() -> None:
+    save("prompt", "billing", system="You explain bills.")
+    save("model_profile", "default", provider="scripted")
+    save("memory_policy", "default")
+    save("rail_policy", "default")
+    save("judge_policy", "default")
+    save("agent", "billing_agent", prompt="billing", tools=["get_bill"])
+    save("tool_server", "telecom", endpoint="telecom_mcp")
+    save("tool", "get_bill", description="Reads a bill.", mcp_server="telecom")
+    save(
+        "intent",
+        "bill_explain",
+        agent="billing_agent",
+        keywords=["bill", "invoice"],
+        mcp_tools=["get_bill"],
+    )

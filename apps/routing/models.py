@@ -1,0 +1,33 @@
+"""Kinds of this app; their rows are configuration items."""
+
+from django.utils.translation import gettext_lazy as _
+
+from apps.releases.models import ConfigItem
+from apps.routing.config import IntentConfig, RoutingPolicyConfig, StatePolicyConfig
+
+
+class Intent(ConfigItem):
+    config_class = IntentConfig
+
+    class Meta:
+        proxy = True
+        verbose_name = _(IntentConfig.label)
+        verbose_name_plural = _(IntentConfig.label_plural)
+
+
+class RoutingPolicy(ConfigItem):
+    config_class = RoutingPolicyConfig
+
+    class Meta:
+        proxy = True
+        verbose_name = _(RoutingPolicyConfig.label)
+        verbose_name_plural = _(RoutingPolicyConfig.label_plural)
+
+
+class StatePolicy(ConfigItem):
+    config_class = StatePolicyConfig
+
+    class Meta:
+        proxy = True
+        verbose_name = _(StatePolicyConfig.label)
+        verbose_name_plural = _(StatePolicyConfig.label_plural)

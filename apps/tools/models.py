@@ -1,0 +1,33 @@
+"""Kinds of this app; their rows are configuration items."""
+
+from django.utils.translation import gettext_lazy as _
+
+from apps.releases.models import ConfigItem
+from apps.tools.config import ParameterMappingConfig, ToolConfig, ToolServerConfig
+
+
+class ParameterMapping(ConfigItem):
+    config_class = ParameterMappingConfig
+
+    class Meta:
+        proxy = True
+        verbose_name = _(ParameterMappingConfig.label)
+        verbose_name_plural = _(ParameterMappingConfig.label_plural)
+
+
+class Tool(ConfigItem):
+    config_class = ToolConfig
+
+    class Meta:
+        proxy = True
+        verbose_name = _(ToolConfig.label)
+        verbose_name_plural = _(ToolConfig.label_plural)
+
+
+class ToolServer(ConfigItem):
+    config_class = ToolServerConfig
+
+    class Meta:
+        proxy = True
+        verbose_name = _(ToolServerConfig.label)
+        verbose_name_plural = _(ToolServerConfig.label_plural)
