@@ -7,7 +7,6 @@ from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from apps.releases.immutable import AppendOnly
 from apps.releases.kinds import KindManager
 from apps.runtime.config import KindConfig
 from apps.tenants.owned import TenantOwned
@@ -47,8 +46,10 @@ class ConfigItem(TenantOwned):
         return self.name or self.slug
 
 
-class Revision(AppendOnly):
+class Revision(TenantOwned):
     """One state of an item's content. Append-only. ``content`` is canonical text."""
+
+    append_only = True
 
     item = models.ForeignKey(ConfigItem, on_delete=models.PROTECT, related_name="revisions")
     number = models.PositiveIntegerField(_("number"))
@@ -60,7 +61,7 @@ class Revision(AppendOnly):
     base = models.ForeignKey("self", on_delete=models.PROTECT, null=True, related_name="+")
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 
-    class Meta(AppendOnly.Meta):
+    class Meta(TenantOwned.Meta):
         verbose_name = _("revision")
         verbose_name_plural = _("revisions")
         ordering = ["-number"]
@@ -72,15 +73,17 @@ class Revision(AppendOnly):
         return f"{self.item} #{self.number}"
 
 
-class Reference(AppendOnly):
+class Reference(TenantOwned):
     """A revision names another item: where ("path"), which kind, which slug."""
+
+    append_only = True
 
     revision = models.ForeignKey(Revision, on_delete=models.PROTECT, related_name="references")
     path = models.CharField(max_length=200)
     kind = models.CharField(max_length=40)
     slug = models.CharField(max_length=120)
 
-    class Meta(AppendOnly.Meta):
+    class Meta(TenantOwned.Meta):
         verbose_name = _("reference")
         verbose_name_plural = _("references")
         indexes = [models.Index(fields=["tenant", "kind", "slug"], name="reference_target")]
@@ -89,8 +92,10 @@ class Reference(AppendOnly):
         return f"{self.path} → {self.kind}:{self.slug}"
 
 
-class Release(AppendOnly):
+class Release(TenantOwned):
     """A tenant's whole configuration, frozen. Immutable. ``manifest`` is canonical text."""
+
+    append_only = True
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     number = models.PositiveIntegerField(_("number"))
@@ -102,7 +107,7 @@ class Release(AppendOnly):
     published_at = models.DateTimeField(_("published at"), auto_now_add=True)
     gates = models.TextField(default="[]")
 
-    class Meta(AppendOnly.Meta):
+    class Meta(TenantOwned.Meta):
         verbose_name = _("release")
         verbose_name_plural = _("releases")
         ordering = ["-number"]

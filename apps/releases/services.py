@@ -1,30 +1,33 @@
 """Writes: items and their revisions, releases, deployments, bindings. All inside a tenant scope.
 
 Every function is one transaction: the change, then its audit entry. ``actor`` is a principal's name.
+Writers of one tenant's configuration queue (see ``_configuration_locked``).
 """
 
+# ``X as X``: callers find the exceptions beside the functions.
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from django.conf import settings
-from django.db import IntegrityError, connection, transaction
+from django.db import connection
 from django.db.models import F, Max
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from pydantic import ValidationError
 
-from apps.releases.binding_values import InvalidBinding, binding_check
+from apps.releases.binding_values import InvalidBinding as InvalidBinding
+from apps.releases.binding_values import binding_check
 from apps.releases.content import (
     FieldError,
-    InvalidContent,
     ValidContent,
     content_same,
     content_validate,
     field_errors,
 )
+from apps.releases.content import InvalidContent as InvalidContent
+from apps.releases.freezing import CorruptRelease as CorruptRelease
 from apps.releases.freezing import (
-    CorruptRelease,
     bindings_missing,
     bindings_needed,
     manifest_of_heads,
@@ -37,9 +40,25 @@ from apps.releases.selectors import Usage, item_head_users, release_load
 from apps.runtime.canonical import canonical_json, sha256_text
 from apps.runtime.config import KINDS, KindConfig, references
 from apps.tenants.scope import current_tenant_id, tenant_transaction
+from apps.tenants.services import UnknownEnvironment as UnknownEnvironment
 from apps.tenants.services import audit_append
 
-__all__ = ["CorruptRelease", "InvalidBinding", "InvalidContent"]
+
+def _configuration_locked() -> None:
+    """Let one transaction at a time change this tenant's configuration, to its end.
+
+    One lock taken first by everyone: revision and release numbers have no gaps or clashes, what was
+    checked still holds when it is written, and a transaction of many saves (an import) cannot
+    deadlock with another. PostgreSQL: an advisory lock, so that accepting messages (which
+    references the tenant's row) is not held up. SQLite: the transaction is IMMEDIATE, hence already
+    the only writer.
+    """
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))",
+                [f"agentops.configuration:{current_tenant_id()}"],
+            )
 
 
 # -- items -------------------------------------------------------------------------------------
@@ -98,7 +117,8 @@ def item_save(
         {"name": name, "owner": owner, "technical_owner": technical_owner}, note=note
     )
     with tenant_transaction():
-        item, created = _item_locked(kind, slug)
+        _configuration_locked()
+        item, created = _item_found_or_created(kind, slug)
         head = item.head
         if head and not item.archived_at and content_same(kind, head.content, valid):
             _item_describe(item, labels, actor)
@@ -119,7 +139,8 @@ def revision_accept(
     An archived item is brought back: whoever accepts a revision wants it in the next release.
     """
     with tenant_transaction():
-        item = ConfigItem.objects.select_for_update().get(pk=revision.item_id)
+        _configuration_locked()
+        item = ConfigItem.objects.get(pk=revision.item_id)
         previous = Revision.objects.filter(pk=item.head_id).first() if item.head_id else None
         item.head, item.archived_at = revision, None
         item.save(update_fields=["head", "archived_at", "updated_at"])
@@ -151,7 +172,8 @@ def item_restore_head(*, item: ConfigItem, revision: Revision, actor: str) -> Re
     except ValidationError as error:
         raise InvalidContent(field_errors(error)) from None
     with tenant_transaction():
-        item = ConfigItem.objects.select_for_update().get(pk=item.pk)
+        _configuration_locked()
+        item = ConfigItem.objects.get(pk=item.pk)
         if item.head_id == revision.pk and item.archived_at is None:
             return revision
         return revision_accept(revision=revision, actor=actor, action="item.head_restored")
@@ -163,8 +185,8 @@ def item_archive(*, item: ConfigItem, actor: str) -> ConfigItem:
     Raises ``ItemInUse`` while heads of other items name it.
     """
     with tenant_transaction():
-        _releases_locked()
-        item = ConfigItem.objects.select_for_update().get(pk=item.pk)
+        _configuration_locked()
+        item = ConfigItem.objects.get(pk=item.pk)
         if item.archived_at is not None:
             return item
         users = item_head_users(item)
@@ -176,18 +198,9 @@ def item_archive(*, item: ConfigItem, actor: str) -> ConfigItem:
         return item
 
 
-def _item_locked(kind: str, slug: str) -> tuple[ConfigItem, bool]:
-    """Return the item, locked until the transaction ends, and whether it was created just now."""
-    items = ConfigItem.objects.select_for_update(of=("self",)).select_related("head")
-    item = items.filter(kind=kind, slug=slug).first()
-    if item is not None:
-        return item, False
-    try:
-        with transaction.atomic():
-            return ConfigItem.objects.create(kind=kind, slug=slug), True
-    except IntegrityError:
-        # Somebody else created it between the two statements.
-        return items.get(kind=kind, slug=slug), False
+def _item_found_or_created(kind: str, slug: str) -> tuple[ConfigItem, bool]:
+    item = ConfigItem.objects.select_related("head").filter(kind=kind, slug=slug).first()
+    return (item, False) if item else (ConfigItem.objects.create(kind=kind, slug=slug), True)
 
 
 def _base_checked(item: ConfigItem, base: Revision | int | None) -> None:
@@ -283,10 +296,6 @@ class UnboundBindings(RuntimeError):
         )
 
 
-class UnknownEnvironment(ValueError):
-    """There is no environment of that name."""
-
-
 def release_publish(*, actor: str, note: str = "") -> Release:
     """Freeze the heads of all items that are not archived into a release.
 
@@ -295,7 +304,7 @@ def release_publish(*, actor: str, note: str = "") -> Release:
     fits its class.
     """
     with tenant_transaction():
-        _releases_locked()
+        _configuration_locked()
         manifest = manifest_of_heads()
         sha256 = sha256_text(manifest)
         existing = Release.objects.filter(sha256=sha256).first()
@@ -339,15 +348,15 @@ def release_deploy(*, release: Release, environment: str, actor: str) -> Deploym
     """
     _environment_checked(environment)
     with tenant_transaction():
-        _releases_locked()
+        _configuration_locked()
         release = Release.objects.defer("manifest").get(pk=release.pk)
         manifest_stored(release)
         missing = bindings_missing(release_load(current_tenant_id(), release.pk), environment)
         if missing:
             raise UnboundBindings(environment, missing)
         deployment = (
-            Deployment.objects.select_for_update(of=("self",))
-            .select_related("release")
+            Deployment.objects.select_related("release")
+            .defer("release__manifest")
             .filter(environment=environment)
             .first()
         )
@@ -370,20 +379,6 @@ def release_deploy(*, release: Release, environment: str, actor: str) -> Deploym
             },
         )
         return deployment
-
-
-def _releases_locked() -> None:
-    """Let one transaction at a time of this tenant publish, deploy, bind or archive.
-
-    PostgreSQL: an advisory lock, so that accepting messages (which references the tenant's row) is
-    not held up. SQLite: the transaction is IMMEDIATE, hence already the only writer.
-    """
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))",
-                [f"agentops.releases:{current_tenant_id()}"],
-            )
 
 
 def _gates_passed(context: GateContext) -> None:
@@ -415,7 +410,7 @@ def binding_set(*, environment: str, what: str, name: str, value: str, actor: st
     _environment_checked(environment)
     binding_check(what=what, name=name, value=value)
     with tenant_transaction():
-        _releases_locked()
+        _configuration_locked()
         key = {"environment": environment, "what": what, "name": name}
         binding = Binding.objects.filter(**key).first() or Binding(**key)
         previous = binding.value
@@ -432,7 +427,7 @@ def binding_set(*, environment: str, what: str, name: str, value: str, actor: st
 def binding_remove(*, binding: Binding, actor: str) -> None:
     """Remove ``binding``. Raises ``BindingInUse`` when the release its environment runs needs it."""
     with tenant_transaction():
-        _releases_locked()
+        _configuration_locked()
         binding = Binding.objects.get(pk=binding.pk)
         deployed = Deployment.objects.filter(environment=binding.environment).first()
         if deployed is not None:
