@@ -95,6 +95,13 @@ class ToolPort(Protocol):
 
     async def call(self, turn: Turn, requests: Sequence[ToolRequest]) -> list[ToolCall]: ...
 
+    def functions(self, turn: Turn, tools: Sequence[str]) -> Sequence[Mapping[str, Any]]:
+        """Return ``tools`` as a model may be offered them: ``{name, description, parameters}``.
+
+        Unknown and disabled tools are left out, and so are arguments the turn fills itself.
+        """
+        ...
+
 
 @dataclass(frozen=True)
 class RemoteTool:

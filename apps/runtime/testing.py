@@ -126,6 +126,10 @@ class FakeTools:
             for r in requests
         ]
 
+    def functions(self, turn: Turn, tools: Sequence[str]) -> list[Mapping[str, Any]]:
+        schema = {"type": "object", "properties": {}}
+        return [{"name": slug, "description": "", "parameters": schema} for slug in tools]
+
 
 class FakeModel:
     """A ModelPort that gives ``replies`` in turn (text or ModelReply) and keeps the requests."""
