@@ -103,6 +103,7 @@ if EMBEDDED_DATABASE:
 MIGRATION_DATABASE_URL = env("MIGRATION_DATABASE_URL", default="")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 AUTH_USER_MODEL = "tenants.User"
+AUTHENTICATION_BACKENDS = ["apps.tenants.backends.MembershipBackend"]
 
 REDIS_URL = env("REDIS_URL", default="")
 EMBEDDED = not REDIS_URL

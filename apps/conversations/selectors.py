@@ -1,11 +1,18 @@
 """Reads of conversations."""
 
+import json
 import uuid
 from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.utils.module_loading import import_string
 
 from apps.conversations.models import Event, Message, Session, TurnRecord
+from apps.releases.selectors import deployed_release
+from apps.runtime.canonical import sha256_text
 from apps.runtime.turn import ChatMessage
-from apps.tenants.scope import tenant_transaction
+from apps.tenants.scope import tenant_scope, tenant_transaction
 
 
 def messages_recent(
@@ -60,6 +67,110 @@ def session_find(*, tenant_id: int, key: str) -> Session | None:
     with tenant_transaction(tenant_id):
         found: Session | None = Session.objects.filter(key=key).first()
     return found
+
+
+def session_key_named(*, tenant_id: int, tenant_slug: str, environment: str, name: str) -> str:
+    """Return the key of the newest session called ``name``.
+
+    When there is none: the key it will have under the tenant's default agent.
+    """
+    with tenant_transaction(tenant_id):
+        known = (
+            Session.objects.filter(name=name)
+            .order_by("-updated_at")
+            .values_list("key", flat=True)
+            .first()
+        )
+    if known is not None:
+        return str(known)
+    with tenant_scope(tenant_id):
+        release = deployed_release(environment)
+    agent = None
+    if release is not None:
+        agent = import_string(settings.TURN_AGENT_RESOLVER)(release, None)
+    return f"{tenant_slug}:{agent or ''}:{name}"
+
+
+def session_messages(*, tenant_id: int, key: str, limit: int) -> list[dict[str, Any]] | None:
+    """Return the last ``limit`` messages of a session, oldest first; ``None`` without a session."""
+    session = session_find(tenant_id=tenant_id, key=key)
+    if session is None:
+        return None
+    with tenant_transaction(tenant_id):
+        rows = list(
+            Message.objects.filter(session=session)
+            .order_by("-sequence")
+            .values_list("role", "text", "turn_id", "turn__release__number", "created_at")[:limit]
+        )
+    return [
+        {
+            "role": role,
+            "content": text,
+            "turn_id": str(turn_id),
+            "release": release,
+            "created_at": created_at.isoformat(),
+        }
+        for role, text, turn_id, release, created_at in reversed(rows)
+    ]
+
+
+def session_checkpoint(*, tenant_id: int, key: str, full: bool) -> dict[str, Any] | None:
+    """Return where a session stands after its last settled turn; ``None`` without a session.
+
+    ``full`` adds the business context. ``payload_hash`` is the sha256 of the turn's stored record.
+    """
+    session = session_find(tenant_id=tenant_id, key=key)
+    if session is None:
+        return None
+    with tenant_transaction(tenant_id):
+        last = (
+            TurnRecord.objects.filter(session=session, status="settled")
+            .select_related("release")
+            .defer("release__manifest")
+            .order_by("-number")
+            .first()
+        )
+    state: dict[str, Any] = {
+        "agent_id": session.agent,
+        "active_agent": session.active_agent,
+        "next_state": session.next_state or None,
+        "turn_number": last.number if last else 0,
+        "event_sequence": session.event_sequence,
+    }
+    if full:
+        state["business_context"] = json.loads(session.business_context)
+    return {
+        "conversation_key": session.key,
+        "checkpoint_id": str(last.id) if last else None,
+        "schema_version": 1,
+        "state": state,
+        "release": {"number": last.release.number, "sha256": last.release.sha256} if last else None,
+        "payload_hash": sha256_text(last.record) if last else None,
+        "created_at": last.settled_at.isoformat() if last and last.settled_at else None,
+    }
+
+
+def agents_deployed(*, tenant_id: int, environment: str) -> dict[str, Any]:
+    """Return the enabled agents of the deployed release, and which is the default."""
+    with tenant_scope(tenant_id):
+        release = deployed_release(environment)
+    if release is None:
+        return {"agents": [], "default_agent_id": None, "release": None}
+    agents = [
+        {
+            "agent_id": slug,
+            "description": getattr(item, "description", ""),
+            "domain": getattr(item, "domain", ""),
+            "members": list(getattr(item, "members", ())),
+        }
+        for (kind, slug), item in sorted(release.items.items(), key=lambda entry: entry[0])
+        if kind == "agent" and getattr(item, "enabled", True)
+    ]
+    return {
+        "agents": agents,
+        "default_agent_id": import_string(settings.TURN_AGENT_RESOLVER)(release, None),
+        "release": {"number": release.number, "sha256": release.sha256},
+    }
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,10 @@ class UnknownAgent(Exception):
     """The deployed release has no such agent."""
 
 
+class ForeignSession(Exception):
+    """The caller's token opens another session."""
+
+
 class MessageIdReused(Exception):
     """The same message id came with another body."""
 
@@ -75,16 +79,23 @@ class Taken:
 _last_deployed: dict[tuple[int, str], uuid.UUID] = {}
 
 
-def turn_accept(*, inbound: Inbound, tenant_slug: str, environment: str) -> Accepted:
+def turn_accept(
+    *, inbound: Inbound, tenant_slug: str, environment: str, only_session: str = ""
+) -> Accepted:
     """Store ``inbound`` as a queued turn of the current tenant, once.
 
+    ``only_session``: the one session key the caller may write to, when a token says so.
+
     The statement that locks the session also reads which release the environment runs, so a deploy
-    holds from the very next message. Raises ``NotDeployed``, ``UnknownAgent``, ``MessageIdReused``.
+    holds from the very next message. Raises ``NotDeployed``, ``UnknownAgent``, ``ForeignSession``,
+    ``MessageIdReused``.
     """
     tenant_id = current_tenant_id()
     while True:
         known = _last_deployed.get((tenant_id, environment)) or _deployed_now(environment)
         agent = _requested_agent(known, inbound.agent)
+        if only_session and only_session != f"{tenant_slug}:{agent}:{inbound.session}":
+            raise ForeignSession(only_session)
         with tenant_transaction(tenant_id):
             session, release_id, bindings_version = _session_lock(
                 inbound, tenant_slug, agent, environment
