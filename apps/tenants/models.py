@@ -1,5 +1,6 @@
 """Who: tenants, people, their roles, keys, and what they did."""
 
+import re
 import uuid
 
 from django.contrib.auth.models import AbstractUser
@@ -7,6 +8,9 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from apps.tenants.owned import TenantOwned
+
+# A slug is part of session ids ("tenant:agent:session"), file names and URLs.
+TENANT_SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 
 class User(AbstractUser):
@@ -27,6 +31,9 @@ class Tenant(models.Model):
         help_text=_("Only with DEMO=1, from this machine, without a key. Never in production."),
     )
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+    # The audit trail's last line. Its lock orders writers; its hash shows a trail cut at the end.
+    audit_sequence = models.BigIntegerField(default=0, editable=False)
+    audit_hash = models.CharField(max_length=64, default="", editable=False)
 
     class Meta:
         verbose_name = _("tenant")
@@ -93,6 +100,8 @@ class ApiKey(TenantOwned):
 
 class AuditEntry(TenantOwned):
     """One line of a tenant's audit trail. Append-only; each holds the hash of the one before."""
+
+    append_only = True
 
     sequence = models.BigIntegerField(_("sequence"))
     at = models.DateTimeField(_("at"))

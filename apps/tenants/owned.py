@@ -1,29 +1,73 @@
 """Base of every tenant-owned table."""
 
-from collections.abc import Iterable
-from typing import Any, TypeVar
+from collections.abc import Collection, Iterable
+from functools import cache
+from typing import Any, ClassVar, TypeVar
 
 from django.db import models
 
 from apps.tenants.scope import ForeignTenant, current_tenant_id, is_unscoped
 
 ModelT = TypeVar("ModelT", bound=models.Model)
+TENANT_FIELDS = frozenset({"tenant", "tenant_id"})
+
+
+class AppendOnly(RuntimeError):
+    """A row that is only ever added was changed or deleted."""
 
 
 class TenantQuerySet(models.QuerySet[ModelT]):
-    """A queryset that writes only rows of the current tenant."""
+    """A queryset that reads and writes only rows of the current tenant.
 
-    def create(self, **kwargs: Any) -> ModelT:
-        obj = self.model(**kwargs)
-        self._for_write = True
-        obj.save(force_insert=True, using=self.db)
-        return obj
+    Reads are filtered by ``TenantManager``; what is closed here are the ways past that filter.
+    """
 
-    def bulk_create(self, objs: Iterable[ModelT], *args: Any, **kwargs: Any) -> list[ModelT]:
-        objs = list(objs)
-        for obj in objs:
-            claim_tenant(obj)
-        return super().bulk_create(objs, *args, **kwargs)
+    def bulk_create(
+        self,
+        objs: Iterable[ModelT],
+        batch_size: int | None = None,
+        ignore_conflicts: bool = False,
+        update_conflicts: bool = False,
+        update_fields: Collection[str] | None = None,
+        unique_fields: Collection[str] | None = None,
+    ) -> list[ModelT]:
+        if update_conflicts:
+            refuse_append_only(self.model)
+            # The row that conflicts may be another tenant's.
+            if not is_unscoped() and not TENANT_FIELDS.intersection(unique_fields or ()):
+                raise ForeignTenant("update_conflicts needs the tenant in unique_fields")
+        rows = list(objs)
+        for row in rows:
+            claim_tenant(row)
+        return super().bulk_create(
+            rows, batch_size, ignore_conflicts, update_conflicts, update_fields, unique_fields
+        )
+
+    def bulk_update(
+        self, objs: Iterable[ModelT], fields: Iterable[str], batch_size: int | None = None
+    ) -> int:
+        rows = list(objs)
+        for row in rows:
+            claim_tenant(row)
+        return super().bulk_update(rows, fields, batch_size)
+
+    def update(self, **kwargs: Any) -> int:
+        refuse_append_only(self.model)
+        if not is_unscoped():
+            if TENANT_FIELDS.intersection(kwargs):
+                raise ForeignTenant("a row never moves to another tenant")
+            for value in kwargs.values():
+                claim_related(value)
+        return super().update(**kwargs)
+
+    def delete(self) -> tuple[int, dict[str, int]]:
+        refuse_append_only(self.model)
+        return super().delete()
+
+    def raw(self, *args: Any, **kwargs: Any) -> Any:
+        if not is_unscoped():
+            raise ForeignTenant("raw SQL passes the tenant filter by: use unscoped()")
+        return super().raw(*args, **kwargs)
 
 
 class TenantManager(models.Manager.from_queryset(TenantQuerySet)):  # type: ignore[misc]
@@ -37,7 +81,11 @@ class TenantManager(models.Manager.from_queryset(TenantQuerySet)):  # type: igno
 
 
 def claim_tenant(obj: Any) -> None:
-    """Give ``obj`` the current tenant, or raise ``ForeignTenant`` when it has another."""
+    """Give ``obj`` the current tenant, or raise ``ForeignTenant`` when it has another.
+
+    A related row that is already loaded must be the same tenant's: a foreign key to another
+    tenant's row passes the database's own check.
+    """
     if is_unscoped():
         return
     current = current_tenant_id()
@@ -45,10 +93,41 @@ def claim_tenant(obj: Any) -> None:
         obj.tenant_id = current
     elif obj.tenant_id != current:
         raise ForeignTenant(f"{type(obj).__name__} of another tenant")
+    for name in _owned_relations(type(obj)):
+        claim_related(obj._state.fields_cache.get(name))
+
+
+def claim_related(value: Any) -> None:
+    """Raise ``ForeignTenant`` when ``value`` is a row of another tenant than the current one."""
+    if isinstance(value, TenantOwned) and value.tenant_id != current_tenant_id():
+        raise ForeignTenant(f"{type(value).__name__} of another tenant")
+
+
+def refuse_append_only(model: type[models.Model]) -> None:
+    """Raise ``AppendOnly`` for a model whose rows are never changed or deleted."""
+    if getattr(model, "append_only", False):
+        raise AppendOnly(f"{model.__name__} rows are never changed or deleted")
+
+
+@cache
+def _owned_relations(model: type[models.Model]) -> tuple[str, ...]:
+    return tuple(
+        field.name
+        for field in model._meta.concrete_fields
+        if isinstance(field, models.ForeignKey)
+        and isinstance(field.related_model, type)
+        and issubclass(field.related_model, TenantOwned)
+    )
 
 
 class TenantOwned(models.Model):
-    """A row that belongs to exactly one tenant."""
+    """A row that belongs to exactly one tenant.
+
+    ``append_only``: rows are added, never changed or deleted; the application's database role has
+    neither privilege.
+    """
+
+    append_only: ClassVar[bool] = False
 
     tenant = models.ForeignKey("tenants.Tenant", on_delete=models.PROTECT, editable=False)
 
@@ -59,9 +138,12 @@ class TenantOwned(models.Model):
         base_manager_name = "objects"
 
     def save(self, *args: Any, **kwargs: Any) -> None:
+        if not self._state.adding:
+            refuse_append_only(type(self))
         claim_tenant(self)
         super().save(*args, **kwargs)
 
     def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
+        refuse_append_only(type(self))
         claim_tenant(self)
         return super().delete(*args, **kwargs)

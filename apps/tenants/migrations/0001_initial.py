@@ -26,6 +26,8 @@ class Migration(migrations.Migration):
                 ('name', models.CharField(max_length=200, verbose_name='name')),
                 ('demo_keyless', models.BooleanField(default=False, help_text='Only with DEMO=1, from this machine, without a key. Never in production.', verbose_name='keyless demo calls')),
                 ('created_at', models.DateTimeField(auto_now_add=True, verbose_name='created at')),
+                ('audit_sequence', models.BigIntegerField(default=0, editable=False)),
+                ('audit_hash', models.CharField(default='', editable=False, max_length=64)),
             ],
             options={
                 'verbose_name': 'tenant',
