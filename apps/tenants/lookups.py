@@ -4,6 +4,7 @@ On PostgreSQL a tenant's rows are invisible without one, so these go through the
 DEFINER functions of migration 0002; on SQLite they are ordinary unscoped queries.
 """
 
+import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -115,6 +116,8 @@ def _access_of(user: User) -> list[TenantAccess]:
 
 
 def _scopes(stored: Any) -> list[str]:
+    if isinstance(stored, str):  # jsonb outside the ORM
+        stored = json.loads(stored)
     if not isinstance(stored, list):
         return []
     return [scope for scope in stored if isinstance(scope, str)]

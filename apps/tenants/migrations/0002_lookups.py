@@ -3,6 +3,7 @@
 The owner of the tables is bound by their policies too (FORCE), so a SECURITY DEFINER function of
 the owner would see nothing. Each function therefore sets ``app.lookup`` for its own duration, and
 the policies of ``apps/tenants/row_security.py`` let the owner, and nobody else, see a row by it.
+(A SET clause would read better; for a setting of our own it asks for a superuser.)
 """
 
 from django.db import migrations
@@ -13,38 +14,47 @@ RETURNS TABLE (
     id uuid, tenant_id bigint, tenant_slug text, prefix text, digest text, scopes jsonb,
     environment text, expires_at timestamptz, revoked_at timestamptz, last_used_at timestamptz
 )
-LANGUAGE sql STABLE SECURITY DEFINER
+LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, public, pg_temp
-SET app.lookup = 'on'
 AS $$
-    SELECT k.id, k.tenant_id, t.slug::text, k.prefix::text, k.digest::text, k.scopes,
+BEGIN
+    PERFORM set_config('app.lookup', 'on', true);
+    RETURN QUERY SELECT k.id, k.tenant_id, t.slug::text, k.prefix::text, k.digest::text, k.scopes,
            k.environment::text, k.expires_at, k.revoked_at, k.last_used_at
     FROM public.tenants_apikey k JOIN public.tenants_tenant t ON t.id = k.tenant_id
-    WHERE k.prefix = wanted
+    WHERE k.prefix = wanted;
+    PERFORM set_config('app.lookup', '', true);
+END
 $$
 """
 
 KEY_USED = """
 CREATE OR REPLACE FUNCTION agentops_key_used(used uuid) RETURNS void
-LANGUAGE sql VOLATILE SECURITY DEFINER
+LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, public, pg_temp
-SET app.lookup = 'on'
 AS $$
+BEGIN
+    PERFORM set_config('app.lookup', 'on', true);
     UPDATE public.tenants_apikey SET last_used_at = now()
-    WHERE id = used AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')
+    WHERE id = used AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute');
+    PERFORM set_config('app.lookup', '', true);
+END
 $$
 """
 
 MEMBERSHIPS_OF = """
 CREATE OR REPLACE FUNCTION agentops_memberships_of(person bigint)
 RETURNS TABLE (tenant_id bigint, slug text, name text, role text)
-LANGUAGE sql STABLE SECURITY DEFINER
+LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, public, pg_temp
-SET app.lookup = 'on'
 AS $$
-    SELECT m.tenant_id, t.slug::text, t.name::text, m.role::text
+BEGIN
+    PERFORM set_config('app.lookup', 'on', true);
+    RETURN QUERY SELECT m.tenant_id, t.slug::text, t.name::text, m.role::text
     FROM public.tenants_membership m JOIN public.tenants_tenant t ON t.id = m.tenant_id
-    WHERE m.user_id = person
+    WHERE m.user_id = person;
+    PERFORM set_config('app.lookup', '', true);
+END
 $$
 """
 
