@@ -114,6 +114,8 @@ class TurnRecord(TenantOwned):
 class Message(TenantOwned):
     """One line of a conversation: sanitised text only."""
 
+    append_only = True
+
     session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="messages")
     turn = models.ForeignKey(TurnRecord, on_delete=models.PROTECT, related_name="messages")
     sequence = models.PositiveIntegerField()
@@ -161,6 +163,8 @@ class LedgerEntry(TenantOwned):
 
 class Event(TenantOwned):
     """Something that happened in a session, in order. Written before it is announced."""
+
+    append_only = True
 
     session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="events")
     turn = models.ForeignKey(TurnRecord, on_delete=models.PROTECT, null=True, related_name="events")
