@@ -2,7 +2,7 @@
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator
 
 from apps.runtime.config import BindingTo, Config, KindConfig, RefTo
 from apps.runtime.i18n import gettext_noop as _
@@ -114,12 +114,13 @@ class PromptConfig(KindConfig):
         "pt-BR", title=_("Language"), description=_("Language of the answers, e.g. pt-BR.")
     )
 
-    @model_validator(mode="after")
-    def _template_is_valid(self) -> "PromptConfig":
+    @field_validator("system")
+    @classmethod
+    def _template_is_valid(cls, system: str) -> str:
         from apps.agents.prompting import template_check
 
-        template_check(self.system)
-        return self
+        template_check(system)
+        return system
 
 
 class Prices(Config):

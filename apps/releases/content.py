@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any, TypedDict
 
 from django.utils.translation import gettext as _
@@ -54,12 +55,14 @@ def content_validate(
     if not slug_is_valid(slug):
         raise InvalidContent([_error("slug", _slug_message())])
     try:
-        config = _parsed(KINDS[kind], content)
-        document = config.model_dump(mode="json")
-        errors = [*_unstorable(document, ""), *_bad_names(config)]
-        if errors:
-            raise InvalidContent(errors)
-        text = canonical_json(document)
+        document = content.model_dump() if isinstance(content, KindConfig) else content
+        _raise_if([*_unstorable(document, "")])
+        config = KINDS[kind].model_validate(
+            dict(document) if isinstance(document, Mapping) else document
+        )
+        # Again: "inf" given as text is a number by now, and would become null in JSON.
+        _raise_if([*_unstorable(config.model_dump(), ""), *_bad_names(config)])
+        text = canonical_json(config.model_dump(mode="json"))
     except ValidationError as error:
         raise InvalidContent(field_errors(error)) from None
     except RecursionError:
@@ -104,10 +107,9 @@ def field_errors(error: ValidationError, prefix: str = "") -> list[FieldError]:
     ]
 
 
-def _parsed(config_class: type[KindConfig], content: Mapping[str, Any] | KindConfig) -> KindConfig:
-    if isinstance(content, KindConfig):
-        content = content.model_dump(mode="json")
-    return config_class.model_validate(dict(content) if isinstance(content, Mapping) else content)
+def _raise_if(errors: list[FieldError]) -> None:
+    if errors:
+        raise InvalidContent(errors)
 
 
 def _error(field: str, message: str) -> FieldError:
@@ -132,22 +134,25 @@ def _message(kind: str, message: str) -> str:
     plain = {
         "missing": _("This field is required."),
         "extra_forbidden": _("This field is not known here."),
-        "string_unicode": _("The text holds characters that are not valid Unicode."),
     }
     return plain.get(kind) or message.removeprefix("Value error, ")
 
 
 def _unstorable(value: Any, path: str) -> Iterator[FieldError]:
+    """Yield what no store or no JSON keeps as it is: NUL, lone surrogates, NaN, infinities."""
     if isinstance(value, str):
         if UNSTORABLE.search(value):
             yield _error(path, _("The text holds a NUL or characters that are not valid Unicode."))
-    elif isinstance(value, dict):
+    elif isinstance(value, float):
+        if not isfinite(value):
+            yield _error(path, _("This is not a finite number."))
+    elif isinstance(value, Mapping):
         for key, item in value.items():
-            if UNSTORABLE.search(key):
+            if UNSTORABLE.search(str(key)):
                 yield _error(path, _("A name holds a NUL or is not valid Unicode."))
             else:
-                yield from _unstorable(item, f"{path}.{key}" if path else key)
-    elif isinstance(value, list):
+                yield from _unstorable(item, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
             yield from _unstorable(item, f"{path}[{index}]")
 

@@ -36,7 +36,7 @@ from apps.releases.freezing import (
 )
 from apps.releases.gates import GateContext, Problem, gates_run
 from apps.releases.models import Binding, ConfigItem, Deployment, Reference, Release, Revision
-from apps.releases.selectors import Usage, item_head_users, release_load
+from apps.releases.selectors import Usage, item_head_users, item_heads, release_load
 from apps.runtime.canonical import canonical_json, sha256_text
 from apps.runtime.config import KINDS, KindConfig, references
 from apps.tenants.scope import current_tenant_id, tenant_transaction
@@ -305,6 +305,8 @@ def release_publish(*, actor: str, note: str = "") -> Release:
     """
     with tenant_transaction():
         _configuration_locked()
+        if not item_heads().exists():
+            raise GateRefused([Problem(message=_("There is nothing to publish."))])
         manifest = manifest_of_heads()
         sha256 = sha256_text(manifest)
         existing = Release.objects.filter(sha256=sha256).first()

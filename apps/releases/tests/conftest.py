@@ -8,7 +8,7 @@ import pytest
 from apps.releases import selectors
 from apps.releases.models import ConfigItem, Revision
 from apps.releases.services import item_save
-from apps.tenants.models import Tenant
+from apps.tenants.models import AuditEntry, Tenant
 from apps.tenants.scope import tenant_scope
 
 ALICE = "user:alice"
@@ -33,6 +33,11 @@ def acme(db: None) -> Iterator[Tenant]:
 def save(kind: str, slug: str, *, actor: str = ALICE, **content: Any) -> Revision:
     """Save an item with ``content`` given as keywords."""
     return item_save(kind=kind, slug=slug, content=content, actor=actor)
+
+
+def audited() -> list[tuple[str, str, str]]:
+    """Return (actor, action, entity) of the trail, oldest first."""
+    return list(AuditEntry.objects.order_by("sequence").values_list("actor", "action", "entity"))
 
 
 def item(kind: str, slug: str) -> ConfigItem:
