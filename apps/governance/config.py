@@ -2,11 +2,21 @@
 
 from typing import ClassVar, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from apps.runtime.config import Config, KindConfig
 from apps.runtime.i18n import gettext_noop as _
 
+# What a rule may set, per rail. Lists are comma-separated text.
+PARAMETERS: dict[str, dict[str, type]] = {
+    "INPUT_SIZE": {"max_tokens": int},
+    "MSK": {"skip": str, "allow": str},
+    "PINJ": {"threshold": float},
+    "VLOOP": {"repeats": int, "window": int},
+    "DLEX_OUT": {"prompt_words": int},
+    "REVPREC": {},
+}
+SANITIZING = ("MSK", "DLEX_OUT")
 INPUT_CODES = ("INPUT_SIZE", "MSK", "PINJ", "VLOOP")
 OUTPUT_CODES = ("MSK", "DLEX_OUT", "REVPREC")
 
@@ -25,6 +35,22 @@ class RailRule(Config):
     parameters: dict[str, int | float | str | bool] = Field(
         default_factory=dict, title=_("Parameters"), description=_("The rail's own settings.")
     )
+
+    @model_validator(mode="after")
+    def _fits_the_rail(self) -> "RailRule":
+        known = PARAMETERS.get(self.code, {})
+        for name, value in self.parameters.items():
+            if name not in known:
+                raise ValueError(
+                    f"{self.code} has no parameter {name!r}; known: {', '.join(known)}"
+                )
+            if known[name] is not str and (
+                isinstance(value, bool) or not isinstance(value, int | float) or value <= 0
+            ):
+                raise ValueError(f"{self.code}: {name} must be a number above 0")
+        if self.on_deny == "sanitize" and self.code not in SANITIZING:
+            raise ValueError(f"{self.code} cannot sanitise a text")
+        return self
 
 
 def _rules(*codes: str) -> list[RailRule]:
@@ -55,6 +81,13 @@ class RailPolicyConfig(KindConfig):
         title=_("Regenerations"),
         description=_("How often an answer is written anew."),
     )
+    retry_seconds: float = Field(
+        60,
+        gt=0,
+        le=600,
+        title=_("Time for regenerations"),
+        description=_("Seconds after which no further attempt is started."),
+    )
     block_texts: dict[str, str] = Field(
         default_factory=dict,
         title=_("Texts by rail"),
@@ -74,6 +107,8 @@ class RailPolicyConfig(KindConfig):
     @field_validator("input")
     @classmethod
     def _input_codes_exist(cls, rules: list[RailRule]) -> list[RailRule]:
+        if any(rule.on_deny == "retry" for rule in rules):
+            raise ValueError("a customer's message cannot be regenerated: no retry on input")
         return _known(rules, INPUT_CODES)
 
     @field_validator("output")
