@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import psycopg
 from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
 
 from apps.tenants.row_security import APP_ROLE, OWNER_ROLE
 
@@ -20,11 +21,13 @@ class Unreachable(RuntimeError):
 def ensure(
     admin_url: str, *, database: str, owner_password: str = "", app_password: str = ""
 ) -> list[str]:
-    """Create or correct both roles and create ``database``; return what was done, line by line.
+    """Create or correct both roles and create ``database`` (when empty: the one that ``admin_url``
+    names); return what was done, line by line.
 
     An empty password leaves the role's password as it is. Raises ``Unreachable``.
     """
     try:
+        database = database or str(conninfo_to_dict(admin_url).get("dbname", "postgres"))
         with psycopg.connect(admin_url, autocommit=True) as admin:
             lines = [
                 _role(admin, OWNER_ROLE, owner_password),
@@ -34,7 +37,7 @@ def ensure(
         with psycopg.connect(admin_url, dbname=database, autocommit=True) as admin:
             for statement in _database_rights(database):
                 admin.execute(statement)
-    except psycopg.OperationalError as error:
+    except (psycopg.OperationalError, psycopg.ProgrammingError) as error:
         raise Unreachable(str(error).strip()) from error
     return lines
 

@@ -46,6 +46,8 @@ class TenantQuerySet(models.QuerySet[ModelT]):
     def bulk_update(
         self, objs: Iterable[ModelT], fields: Iterable[str], batch_size: int | None = None
     ) -> int:
+        # Django's own refusal would come inside a transaction, and spoil it.
+        refuse_append_only(self.model)
         rows = list(objs)
         for row in rows:
             claim_tenant(row)

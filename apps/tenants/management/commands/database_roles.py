@@ -16,7 +16,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--admin-url", required=True, help="a superuser's postgres:// address")
-        parser.add_argument("--database", required=True, help="name of the database")
+        parser.add_argument("--database", default="", help="its name; else the address's own")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
