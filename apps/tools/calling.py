@@ -1,0 +1,216 @@
+"""Calls the tools a turn asks for: note them in the ledger, send, note how they ended.
+
+A failing tool never raises: what happened is in the returned ``ToolCall``.
+"""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from apps.runtime.canonical import canonical_json
+from apps.runtime.i18n import gettext_noop as _
+from apps.runtime.ports import (
+    Ledger,
+    LedgerResult,
+    LedgerState,
+    RemoteResult,
+    RemoteTool,
+    ToolRequest,
+    ToolTransport,
+    ToolUnavailable,
+)
+from apps.runtime.turn import ToolCall, Turn
+from apps.tools.config import ToolConfig
+from apps.tools.mapping import arguments_map, sources_of
+from apps.tools.preparing import IsConfirmed, Preparation, Prepared, Secret, never_confirmed
+from apps.tools.results import UNCONFIRMED, result_parse, result_text
+from apps.tools.validation import json_schema
+
+BACKSTOP_SECONDS = 1.0
+"""How long after a call's own deadline the caller stops waiting for a transport that overran it."""
+
+
+class ToolCaller:
+    """The ``ToolPort``: ``transport`` speaks to servers, ``ledger`` remembers calls.
+
+    ``secret`` gives the value a credential binding names. ``tag_key`` keys the tags that stand for
+    restricted values a client sent in clear; it must outlive the process, or a call with such a
+    value is taken for another one after a crash.
+    """
+
+    def __init__(
+        self,
+        transport: ToolTransport,
+        ledger: Ledger,
+        secret: Secret,
+        *,
+        tag_key: str = "",
+        is_confirmed: IsConfirmed = never_confirmed,
+    ) -> None:
+        self._transport = transport
+        self._ledger = ledger
+        self._preparation = Preparation(secret, tag_key or secrets.token_hex(16), is_confirmed)
+
+    async def call(self, turn: Turn, requests: Sequence[ToolRequest]) -> list[ToolCall]:
+        """Return one ``ToolCall`` per request, in order; equal requests are sent once.
+
+        Raises only ``LeaseLost``.
+        """
+        answers: list[ToolCall | None] = [None] * len(requests)
+        sending: dict[str, Prepared] = {}
+        waiting: dict[str, list[int]] = {}
+        for index, request in enumerate(requests):
+            prepared = self._preparation.prepare(turn, request)
+            if isinstance(prepared, ToolCall):
+                answers[index] = prepared
+            elif (earlier := _earlier(turn, prepared.shown)) is not None:
+                answers[index] = _repeated(earlier, request.ordinal)
+            else:
+                identity = _identity(prepared.shown)
+                sending.setdefault(identity, prepared)
+                waiting.setdefault(identity, []).append(index)
+        ended = await self._run(turn, list(sending.values()))
+        for identity, done in zip(sending, ended, strict=True):
+            first, *again = waiting[identity]
+            answers[first] = done
+            for index in again:
+                answers[index] = _repeated(done, requests[index].ordinal)
+        return [answer for answer in answers if answer is not None]
+
+    def functions(self, turn: Turn, tools: Sequence[str]) -> list[dict[str, Any]]:
+        """Return the tools a model may be offered, as ``{name, description, parameters}``.
+
+        Unknown and disabled tools are left out, and so are arguments this conversation fills.
+        """
+        offered = []
+        for slug in tools:
+            tool = turn.release.find(ToolConfig, slug)
+            if tool is None or not tool.enabled:
+                continue
+            schema = json_schema(tool, filled=_filled(turn, slug, tool))
+            offered.append({"name": slug, "description": tool.description, "parameters": schema})
+        return offered
+
+    async def _run(self, turn: Turn, prepared: Sequence[Prepared]) -> list[ToolCall]:
+        if not prepared:
+            return []
+        states = await self._ledger.begin(turn, [item.call for item in prepared])
+        ended = await asyncio.gather(
+            *(self._one(item, state) for item, state in zip(prepared, states, strict=True)),
+            return_exceptions=True,
+        )
+        results = [
+            LedgerResult(state.idempotency_key, done[1])
+            for state, done in zip(states, ended, strict=True)
+            if not isinstance(done, BaseException) and done[1] and state.state != "done"
+        ]
+        if results:
+            await self._ledger.finish(turn, results)
+        for done in ended:
+            if isinstance(done, BaseException):
+                raise done
+        return [done[0] for done in ended if not isinstance(done, BaseException)]
+
+    async def _one(self, item: Prepared, state: LedgerState) -> tuple[ToolCall, str]:
+        """Return the call's record and the text to store, empty when its end is not known."""
+        if state.state == "done":
+            return replace(_answered(item.shown, state.result), replayed=True), state.result
+        if state.state == "unknown":
+            return _unknown(item.shown), ""
+        started = time.perf_counter()
+        try:
+            text = result_text(await self._send(item, state.idempotency_key))
+        except ToolUnavailable as failure:
+            if failure.sent and item.call.action:
+                return _timed(_unknown(item.shown), started), ""
+            text = result_text(RemoteResult(ok=False, error=str(failure)))
+        return _timed(_answered(item.shown, text), started), text
+
+    async def _send(self, item: Prepared, key: str) -> RemoteResult:
+        """Send once, and once more where that cannot do a thing twice. Raises ``ToolUnavailable``."""
+        deadline = time.monotonic() + item.remote.timeout_seconds
+        try:
+            return await self._attempt(item.remote, item.real, key)
+        except ToolUnavailable as failure:
+            if failure.sent and item.call.action:
+                return await self._once_more(item, key, failure)
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise
+            again = replace(item.remote, timeout_seconds=left)
+            return await self._attempt(again, item.real, key)
+
+    async def _once_more(self, item: Prepared, key: str, failure: ToolUnavailable) -> RemoteResult:
+        """Ask again what became of an action: its server answers the same key from its record.
+
+        A second failure leaves the first one open, so it counts as sent whatever it says itself.
+        """
+        if not item.call.idempotent:
+            raise failure
+        try:
+            return await self._attempt(item.remote, item.real, key)
+        except ToolUnavailable as second:
+            raise ToolUnavailable(str(second), sent=True) from failure
+
+    async def _attempt(
+        self, remote: RemoteTool, arguments: Mapping[str, Any], key: str
+    ) -> RemoteResult:
+        try:
+            async with asyncio.timeout(remote.timeout_seconds + BACKSTOP_SECONDS):
+                return await self._transport.call(remote, arguments, idempotency_key=key)
+        except TimeoutError:
+            raise ToolUnavailable("The server did not answer in time.", sent=True) from None
+
+
+def _filled(turn: Turn, slug: str, tool: ToolConfig) -> set[str]:
+    sources = sources_of(turn.release, slug, tool)
+    mapped = arguments_map(turn, slug, tool, {}).arguments
+    return {name for name in mapped if name in sources.context} | sources.customer
+
+
+def _identity(call: ToolCall) -> str:
+    return f"{call.tool}|{canonical_json(dict(call.arguments))}"
+
+
+def _earlier(turn: Turn, call: ToolCall) -> ToolCall | None:
+    """Return the same call made before in this turn, when its answer still holds.
+
+    An action runs once whatever came of it. A read is answered from an earlier one only while no
+    action came between, because an action may have changed what there is to read.
+    """
+    for earlier in reversed(turn.tool_calls):
+        same = earlier.status != "refused" and _identity(earlier) == _identity(call)
+        if same and (call.action or earlier.ok):
+            return earlier
+        if not call.action and earlier.action and earlier.status != "refused":
+            return None
+    return None
+
+
+def _repeated(earlier: ToolCall, ordinal: int) -> ToolCall:
+    metadata = {**earlier.metadata, "deduped": True}
+    return replace(earlier, ordinal=ordinal, metadata=metadata, replayed=True, latency_ms=0.0)
+
+
+def _answered(shown: ToolCall, text: str) -> ToolCall:
+    result = result_parse(text)
+    unconfirmed = shown.action and bool(result.metadata.get(UNCONFIRMED))
+    return replace(
+        shown,
+        status="ok" if result.ok else "unknown" if unconfirmed else "error",
+        result=result.result,
+        error=result.error,
+        metadata={**result.metadata, **shown.metadata},
+    )
+
+
+def _unknown(shown: ToolCall) -> ToolCall:
+    text = _("It was sent and no answer came: whether it was carried out is not known.")
+    return replace(shown, status="unknown", error=text)
+
+
+def _timed(call: ToolCall, started: float) -> ToolCall:
+    return replace(call, latency_ms=round((time.perf_counter() - started) * 1000, 3))
