@@ -35,6 +35,7 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "django.forms",
     "channels",
     "rest_framework",
     "drf_spectacular",
@@ -83,6 +84,8 @@ TEMPLATES = [
         },
     },
 ]
+# Widgets find their templates where pages do.
+FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 
 # -- stores ------------------------------------------------------------------------------------
 DATABASE_URL = env("DATABASE_URL", default=f"sqlite:///{DATA_DIR / 'db.sqlite3'}")

@@ -1,0 +1,11 @@
+"""Admin of judge policies."""
+
+from django.contrib import admin
+
+from apps.evals.models import JudgePolicy
+from apps.releases.kind_admin import KindAdmin
+
+
+@admin.register(JudgePolicy)
+class JudgePolicyAdmin(KindAdmin):
+    icon = "gavel"

@@ -1,0 +1,11 @@
+"""Admin of rail policies."""
+
+from django.contrib import admin
+
+from apps.governance.models import RailPolicy
+from apps.releases.kind_admin import KindAdmin
+
+
+@admin.register(RailPolicy)
+class RailPolicyAdmin(KindAdmin):
+    icon = "shield"

@@ -1,0 +1,75 @@
+"""Changes between two contents, in the words a page shows."""
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.utils.translation import gettext, gettext_lazy
+
+from apps.releases.diff import FieldChange
+from apps.releases.word_diff import Piece, word_diff
+from apps.runtime.config import Config
+
+LABELS = {
+    "added": gettext_lazy("added"),
+    "removed": gettext_lazy("removed"),
+    "changed": gettext_lazy("changed"),
+    "text": gettext_lazy("changed"),
+    "moved": gettext_lazy("order changed"),
+}
+FIRST_NAME = re.compile(r"[^.\[]*")
+
+
+@dataclass(frozen=True)
+class ShownChange:
+    """One change: the field's title, its path, both values as text, or the words that changed."""
+
+    title: str
+    path: str
+    change: str
+    label: Any
+    before: str | None
+    after: str | None
+    pieces: list[Piece] = field(default_factory=list)
+
+
+def shown_changes(config_class: type[Config], changes: Iterable[FieldChange]) -> list[ShownChange]:
+    """Return ``changes`` of a ``config_class`` as a page shows them."""
+    return [_shown(config_class, change) for change in changes]
+
+
+def value_text(value: Any) -> str:
+    """Return a JSON value as people read it."""
+    if isinstance(value, str):
+        return value if value else gettext("(empty)")
+    if value is None:
+        return gettext("(not set)")
+    if isinstance(value, bool):
+        return gettext("yes") if value else gettext("no")
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return ", ".join(value) if value else gettext("(empty)")
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def field_title(config_class: type[Config], path: str) -> str:
+    """Return the title of the field that ``path`` begins with."""
+    match = FIRST_NAME.match(path)
+    name = match.group() if match else path
+    info = config_class.model_fields.get(name)
+    return gettext(info.title) if info and info.title else name
+
+
+def _shown(config_class: type[Config], change: FieldChange) -> ShownChange:
+    kind = change["change"]
+    is_text = kind == "text"
+    return ShownChange(
+        title=field_title(config_class, change["path"]),
+        path=change["path"],
+        change=kind,
+        label=LABELS[kind],
+        before=None if is_text or kind == "added" else value_text(change["before"]),
+        after=None if is_text or kind == "removed" else value_text(change["after"]),
+        pieces=word_diff(change["before"], change["after"]) if is_text else [],
+    )

@@ -1,0 +1,21 @@
+"""Admin of tool servers, tools and parameter mappings."""
+
+from django.contrib import admin
+
+from apps.releases.kind_admin import KindAdmin
+from apps.tools.models import ParameterMapping, Tool, ToolServer
+
+
+@admin.register(ToolServer)
+class ToolServerAdmin(KindAdmin):
+    icon = "dns"
+
+
+@admin.register(Tool)
+class ToolAdmin(KindAdmin):
+    icon = "build"
+
+
+@admin.register(ParameterMapping)
+class ParameterMappingAdmin(KindAdmin):
+    icon = "swap_horiz"
