@@ -46,13 +46,15 @@ class BoundedCache(Generic[KeyT, ValueT]):
         with self._lock:
             turnstile = self._making.setdefault(key, Lock())
         with turnstile:
-            value = self.get(key)
-            if value is None:
-                value = make()
-                self.put(key, value)
-            with self._lock:
-                self._making.pop(key, None)
-        return value
+            try:
+                value = self.get(key)
+                if value is None:
+                    value = make()
+                    self.put(key, value)
+                return value
+            finally:
+                with self._lock:
+                    self._making.pop(key, None)
 
     def clear(self) -> None:
         """Forget everything."""

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from pydantic import TypeAdapter, ValidationError
 
 from apps.runtime.canonical import canonical_json, sha256_text
-from apps.runtime.config import KINDS, KindConfig, Slug, bindings, references
+from apps.runtime.config import KINDS, BindingTo, KindConfig, RefTo, Slug, bindings, references
 
 SLUG = TypeAdapter(Slug)
 # What no store keeps: NUL is refused by PostgreSQL, a lone surrogate has no UTF-8.
@@ -159,6 +159,10 @@ def _unstorable(value: Any, path: str) -> Iterator[FieldError]:
 
 def _bad_names(config: KindConfig) -> Iterator[FieldError]:
     """Yield references and bindings that could never name anything."""
+    for name, field in type(config).model_fields.items():
+        names_something = any(isinstance(marker, RefTo | BindingTo) for marker in field.metadata)
+        if names_something and field.is_required() and getattr(config, name) == "":
+            yield _error(name, _("This field is required."))
     for reference in references(config):
         if not slug_is_valid(reference.slug):
             yield _error(reference.path, _slug_message())

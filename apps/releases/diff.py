@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from difflib import ndiff
 from typing import Any, Literal, TypedDict
 
+from apps.runtime.canonical import canonical_json
+
 # Longer strings, and those of several lines, are shown line by line.
 LONG_TEXT = 80
 # What names an entry of a list of objects, first match wins.
@@ -38,7 +40,7 @@ def text_lines(before: str, after: str) -> list[tuple[str, str]]:
 
 
 def _diff(before: Any, after: Any, path: str) -> Iterator[FieldChange]:
-    if before == after and type(before) is type(after):
+    if canonical_json(before) == canonical_json(after):  # Python calls 1, 1.0 and True equal.
         return
     if isinstance(before, dict) and isinstance(after, dict):
         yield from _diff_fields(before, after, path)
@@ -116,7 +118,6 @@ def _keyed(entries: list[Any]) -> dict[str, Any] | None:
 
 
 def _identity(entry: Any) -> tuple[str, Any]:
-    """Tell ``1`` from ``True`` and ``1.0``, which Python calls equal."""
     return type(entry).__name__, entry
 
 

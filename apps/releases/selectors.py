@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.core.exceptions import ValidationError as DjangoValidationError
 from django.db.models import F, QuerySet
 from pydantic import ValidationError
 
@@ -139,13 +140,16 @@ def release_load(tenant_id: int, release_id: UUID | str) -> runtime_release.Rele
         return release
     # The text is read before the parser's turnstile, see BoundedCache.
     with tenant_transaction(tenant_id):
-        row = Release.objects.get(pk=release_id)
+        try:
+            row = Release.objects.get(pk=release_id)
+        except DjangoValidationError:  # Not even the form of an id.
+            raise Release.DoesNotExist(key[1]) from None
     release = _releases.get_or_make((tenant_id, row.sha256), lambda: _parsed(row))
-    if release.id != key[1]:
+    if release.id != str(row.pk):
         # The same content under another id: the row it was first read from was rolled back.
-        release = replace(release, id=key[1], number=row.number)
+        release = replace(release, id=str(row.pk), number=row.number)
         _releases.put((tenant_id, row.sha256), release)
-    _shas.put(key, row.sha256)
+    _shas.put((tenant_id, release.id), row.sha256)
     return release
 
 

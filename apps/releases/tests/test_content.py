@@ -82,6 +82,8 @@ def errors_of(kind: str, content: Any, slug: str = "x") -> dict[str, str]:
             "tools[1]",
             "Use letters, digits, and . _ : - (the first one a letter, digit or _), at most 120.",
         ),
+        ("agent", {"prompt": ""}, "prompt", "This field is required."),
+        ("tool_server", {"endpoint": ""}, "endpoint", "This field is required."),
         (
             "tool_server",
             {"endpoint": "http://host/mcp"},
@@ -109,7 +111,9 @@ def test_content__nested_beyond_measure__is_an_error_and_no_crash() -> None:
     deep: Any = "x"
     for _ in range(5000):
         deep = [deep]
-    assert list(errors_of("parameter_mapping", {"tool": "t", "defaults": {"a": deep}}))[0] == ""
+    assert errors_of("parameter_mapping", {"tool": "t", "defaults": {"a": deep}}) == {
+        "": "The content is nested too deeply."
+    }
 
 
 def test_content__message__never_repeats_the_value() -> None:
