@@ -62,23 +62,25 @@ def nothing_to_say(*, language: str) -> str:
     return Voice(portuguese=language.lower().startswith("pt")).say("nothing")
 
 
-def _sentences(value: Any, noun: str, voice: Voice) -> list[str]:
+def _sentences(value: Any, noun: str, voice: Voice, depth: int = 0) -> list[str]:
+    if depth > MAX_DEPTH:
+        return []
     if isinstance(value, Mapping):
-        return _record_sentences(value, noun, voice)
+        return _record_sentences(value, noun, voice, depth)
     if isinstance(value, (list, tuple)):
         return [_list_sentence(value, noun, voice)] if noun or value else []
     said = _value("", value, voice, {})
     return [_closed(f"{noun} {said}".strip())] if said else []
 
 
-def _record_sentences(record: Mapping[str, Any], noun: str, voice: Voice) -> list[str]:
+def _record_sentences(record: Mapping[str, Any], noun: str, voice: Voice, depth: int) -> list[str]:
     """One sentence for the record's own fields, then one for each record or list inside it."""
     spoken = _spoken(record)
     clause = _clause(record, noun, voice)
     lines = [_closed(clause)] if clause and clause != noun else []
     for key, value in spoken.items():
         if _is_structure(value):
-            lines.extend(_sentences(value, label(key, voice), voice))
+            lines.extend(_sentences(value, label(key, voice), voice, depth + 1))
     return lines
 
 
@@ -104,9 +106,9 @@ def _title(spoken: Mapping[str, Any], noun: str, voice: Voice) -> tuple[str, str
     for key, value in plain.items():
         words = _words(key)
         rest = [w for w in words if w not in labels.ID_WORDS]
-        if len(rest) < len(words):
-            name = label("_".join(rest), voice) if rest else (noun or "id")
-            return key, f"{name} {_text(value)}"
+        if len(rest) < len(words) and (rest or key == "id"):
+            name = label("_".join(rest), voice) if rest else noun
+            return key, f"{name or 'id'} {_text(value)}"
     for key, value in plain.items():
         if key in labels.ENTITIES:
             return key, f"{label(key, voice)} {_text(value)}"

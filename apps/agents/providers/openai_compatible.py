@@ -25,6 +25,7 @@ NAME = "openai_compatible"
 CONNECT_SECONDS = 5.0
 # Sent where a server wants no key: the client insists on one.
 _NO_KEY = "none"
+_ACCOUNT_HEADERS = ("OpenAI-Organization", "OpenAI-Project")
 _LIMITS = httpx2.Limits(max_connections=200, max_keepalive_connections=50)
 _CODE = re.compile(r"[\w.-]{1,60}")
 _UNKNOWN = re.compile(
@@ -106,18 +107,17 @@ class OpenAICompatible:
         return clients[base_url]
 
     def _new_client(self, base_url: str) -> AsyncOpenAI:
-        client = AsyncOpenAI(
+        return AsyncOpenAI(
             base_url=base_url,
             api_key=_NO_KEY,
             max_retries=0,
+            # The client reads these from the process's environment; they belong to no tenant.
+            default_headers=cast("Any", dict.fromkeys(_ACCOUNT_HEADERS, openai.Omit())),
             # A redirect could carry a customer's words to another host.
             http_client=httpx2.AsyncClient(
                 transport=self.transport, limits=_LIMITS, follow_redirects=False
             ),
         )
-        # The client reads these from the process environment; they belong to no tenant.
-        client.organization = client.project = None
-        return client
 
     async def _attempt(self, client: AsyncOpenAI, call: ProviderCall) -> Assembly | _Failure:
         """Send once. Returned, not raised: an exception would keep the request, hence the key."""

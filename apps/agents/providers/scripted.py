@@ -114,7 +114,7 @@ def _results(tools: Iterable[ModelMessage]) -> list[Any]:
     for message in tools:
         try:
             value = json.loads(message.content, parse_float=Decimal)
-        except ValueError:
+        except (ValueError, RecursionError):
             value = message.content
         if isinstance(value, dict) and "ok" in value:
             if not value["ok"]:
