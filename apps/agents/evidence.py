@@ -14,6 +14,7 @@ from apps.runtime.ports import ModelMessage, ModelToolCall
 from apps.runtime.turn import ToolCall, Turn
 
 Mask = Callable[[str], str]
+MaskFor = Callable[[Turn], Mask]
 
 MAX_RESULT_CHARS = 24_000
 _ESCAPES = (

@@ -197,7 +197,7 @@ def _closed(sentence: str) -> str:
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         return str(value)
-    flat = " ".join(strip_invisible(value).split())
+    flat = "".join(c for c in " ".join(strip_invisible(value).split()) if c.isprintable())
     return flat if len(flat) <= MAX_VALUE_CHARS else f"{flat[: MAX_VALUE_CHARS - 1]}…"
 
 

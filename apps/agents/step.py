@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from apps.agents.config import AgentConfig, PromptConfig
-from apps.agents.evidence import Mask, vault_mask
+from apps.agents.evidence import MaskFor, vault_mask
 from apps.agents.loop import Conversation, converse
 from apps.agents.phrasing import compose
 from apps.agents.prompting import TextFor, build_messages
@@ -34,7 +34,8 @@ class RunAgent:
 
     ``tools`` and ``models`` are the ports; ``tool_info`` looks a tool up in the release;
     ``texts_for`` gives the tenant's fallback or clarify text of a turn, ``refusal_for`` the text
-    for filtered content (``texts_for`` when not given); ``mask`` hides personal data from models.
+    for filtered content (``texts_for`` when not given). Values of the turn's vault are always hidden
+    from models; ``mask_for`` gives what else is done to a turn's texts before a model sees them.
 
     Raises ``ModelFailed`` when no model answered and nothing was collected to answer from, and
     always for ``auth`` and ``wrong_model``; ``UnknownItem`` for an agent the release lacks.
@@ -48,14 +49,14 @@ class RunAgent:
         tool_info: ToolInfoLookup,
         texts_for: TextFor,
         refusal_for: TextFor | None = None,
-        mask: Mask | None = None,
+        mask_for: MaskFor | None = None,
     ) -> None:
         self._tools = tools
         self._models = models
         self._tool_info = tool_info
         self._texts_for = texts_for
         self._refusal_for = refusal_for or texts_for
-        self._mask = mask
+        self._mask_for = mask_for
 
     async def __call__(self, turn: Turn) -> Turn:
         route = turn.route
@@ -114,7 +115,7 @@ class RunAgent:
     async def _converse(
         self, turn: Turn, agent: AgentConfig, prompt: PromptConfig, infos: dict[str, ToolInfo]
     ) -> Conversation:
-        mask = vault_mask(turn, self._mask)
+        mask = vault_mask(turn, self._mask_for(turn) if self._mask_for else None)
         return await converse(
             turn,
             build_messages(turn, agent, prompt, turn.tool_calls, mask=mask),

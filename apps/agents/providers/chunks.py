@@ -146,7 +146,11 @@ def _count(counts: Any, name: str) -> int:
 
 
 def _mended(text: str) -> str:
-    """Join surrogate halves that came in two chunks; a half without its other becomes U+FFFD."""
+    """Join surrogate halves that came in two chunks; a half without its other becomes U+FFFD.
+
+    NUL is dropped: no database column takes it.
+    """
+    text = text.replace("\0", "")
     if text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

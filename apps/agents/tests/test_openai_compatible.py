@@ -210,6 +210,11 @@ async def test_stream__surrogate_halves_in_two_chunks__are_one_character():
     assert (await complete(body)).text == "😀"
 
 
+async def test_stream__nul_and_lone_half__are_no_text():
+    reply = await complete(sse(chunk({"content": "a\0b\ud83d"}), STOP, ascii_only=True))
+    assert reply.text == "ab\ufffd"
+
+
 @pytest.mark.parametrize(
     ("deltas", "text"), [(["\n", "\n", "Resposta"], "\n\nResposta"), (["R$ 150", "0"], "R$ 1500")]
 )

@@ -35,6 +35,7 @@ from apps.agents.phrasing import MAX_ITEMS, compose
         ({"endereco": {"rua": "A\nB", "numero": 12}}, "Endereço: rua A B, número 12."),
         ({"codigo_rastreio": "BR1"}, "Código de rastreio BR1."),
         ("texto  livre", "Texto livre."),
+        ("a\0b\x1b\ud800 ação 😀", "Ab ação 😀."),
     ],
 )  # fmt: skip
 def test_compose__known_shape__is_one_sentence_per_record(result, said):

@@ -289,7 +289,7 @@ async def test_model_mode__tool_the_port_does_not_offer__is_not_offered():
 async def test_mask__of_the_tenant__reaches_text_and_evidence():
     model = FakeModel("ok")
     run = step(Tools({"consultar_fatura": {"nome": "Ana"}}), model,
-               mask=lambda text: text.replace("Ana", "<NAME>"))  # fmt: skip
+               mask_for=lambda turn: lambda text: text.replace("Ana", "<NAME>"))  # fmt: skip
     turn = routed_turn("sou Ana", release=billing("consultar_fatura"), tools=["consultar_fatura"])
     await run(turn)
     assert "Ana" not in "".join(m.content for m in model.requests[0].messages)
