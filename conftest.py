@@ -292,3 +292,13 @@ def _no_scope_left() -> Generator[None]:
 
     yield
     assert not get_scope(), f"a tenant scope was left open: {get_scope()}"
+
+
+@pytest.fixture(autouse=True)
+def _nothing_loaded() -> Generator[None]:
+    """A rolled-back database gives primary keys out again; what a process keeps by them must go."""
+    from apps.releases.selectors import caches_clear
+
+    caches_clear()
+    yield
+    caches_clear()

@@ -5,28 +5,20 @@ from typing import Any
 
 import pytest
 
-from apps.releases import selectors
 from apps.releases.models import ConfigItem, Revision
 from apps.releases.services import item_save
 from apps.tenants.models import AuditEntry, Tenant
-from apps.tenants.scope import tenant_scope
+from apps.tenants.scope import tenant_transaction
 
 ALICE = "user:alice"
 Save = Callable[..., Revision]
-
-
-@pytest.fixture(autouse=True)
-def _caches_are_empty() -> Iterator[None]:
-    selectors.caches_clear()
-    yield
-    selectors.caches_clear()
 
 
 @pytest.fixture
 def acme(db: None) -> Iterator[Tenant]:
     """The tenant acme, current while the test runs."""
     tenant = Tenant.objects.create(slug="acme-releases", name="Acme")
-    with tenant_scope(tenant):
+    with tenant_transaction(tenant):
         yield tenant
 
 

@@ -17,7 +17,7 @@ from apps.releases.services import (
 )
 from apps.releases.tests.conftest import ALICE, audited, save
 from apps.tenants.models import AuditEntry, Tenant
-from apps.tenants.scope import tenant_scope
+from apps.tenants.scope import tenant_transaction
 
 ADDRESS = "http://127.0.0.1:9001/mcp"
 
@@ -193,7 +193,7 @@ def test_binding_remove__needed_by_heads_only__is_removed(billing: Tenant) -> No
 def test_binding_remove__another_tenants__is_as_absent(acme: Tenant) -> None:
     binding = bind()
     with (
-        tenant_scope(Tenant.objects.create(slug="other-releases", name="Other")),
+        tenant_transaction(Tenant.objects.create(slug="other-releases", name="Other")),
         pytest.raises(Binding.DoesNotExist),
     ):
         binding_remove(binding=binding, actor="user:charlie")

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -20,19 +20,19 @@ from apps.releases.services import StaleBase, item_save, release_publish
 from apps.releases.tests.conftest import ALICE, audited, small_world
 from apps.runtime.canonical import sha256_text
 from apps.tenants.models import Tenant
-from apps.tenants.scope import tenant_scope
+from apps.tenants.scope import tenant_scope, tenant_transaction
 
 T = TypeVar("T")
 AT_ONCE = 5
 
 
 @pytest.fixture
-def tenant(transactional_db: None) -> Iterator[Tenant]:
+def tenant(transactional_db: None) -> Tenant:
     """A tenant whose rows are committed, so that others see them."""
     tenant = Tenant.objects.create(slug="acme-releases", name="Acme")
-    with tenant_scope(tenant):
+    with tenant_transaction(tenant):
         small_world()
-        yield tenant
+    return tenant
 
 
 def together(tenant: Tenant, work: Callable[[int], T]) -> list[T]:
@@ -51,18 +51,24 @@ def together(tenant: Tenant, work: Callable[[int], T]) -> list[T]:
         return list(pool.map(run, range(AT_ONCE)))
 
 
-def assert_chain(releases: list[Release]) -> None:
-    """Numbers without gaps, each follows the one before, stored bytes have the stored hash."""
+def chain(tenant: Tenant) -> list[Release]:
+    """Return all releases: numbers without gaps, each follows the one before, the stored bytes have
+    the stored hash, and the last one is what the heads are now."""
+    with tenant_transaction(tenant):
+        releases = list(Release.objects.order_by("number"))
+        assert releases[-1].manifest == manifest_of_heads()
     assert [release.number for release in releases] == list(range(1, len(releases) + 1))
     assert [r.parent_id for r in releases] == [None, *(r.pk for r in releases[:-1])]
     assert all(sha256_text(release.manifest) == release.sha256 for release in releases)
+    return releases
 
 
 def test_release_publish__same_heads_in_threads__is_one_release_for_all(tenant: Tenant) -> None:
     ids = together(tenant, lambda number: release_publish(actor=f"user:{number}").pk)
     assert len(set(ids)) == 1
-    assert Release.objects.count() == 1
-    assert [action for _, action, _ in audited()].count("release.published") == 1
+    with tenant_transaction(tenant):
+        assert Release.objects.count() == 1
+        assert [action for _, action, _ in audited()].count("release.published") == 1
 
 
 def test_release_publish__others_save_meanwhile__makes_one_unbroken_chain(tenant: Tenant) -> None:
@@ -73,13 +79,11 @@ def test_release_publish__others_save_meanwhile__makes_one_unbroken_chain(tenant
         return f"p{number}", release_publish(actor=revision.author).sha256
 
     published = together(tenant, save_and_publish)
-    releases = list(Release.objects.order_by("number"))
-    assert_chain(releases)
+    releases = chain(tenant)
     by_sha = {release.sha256: release.manifest for release in releases}
     for slug, sha256 in published:
         # What a publisher saved before is in what it got back, also when another one published it.
         assert f'"{slug}":' in by_sha[sha256]
-    assert releases[-1].manifest == manifest_of_heads()
 
 
 def test_item_save__same_item_in_threads__numbers_have_no_gap(tenant: Tenant) -> None:
@@ -89,8 +93,9 @@ def test_item_save__same_item_in_threads__numbers_have_no_gap(tenant: Tenant) ->
             item_save(kind="prompt", slug="new", content={"system": f"{number}"}, actor=ALICE).pk
         ),
     )
-    saved = ConfigItem.objects.get(kind="prompt", slug="new")
-    numbers = Revision.objects.filter(item=saved).values_list("number", flat=True)
+    with tenant_transaction(tenant):
+        saved = ConfigItem.objects.select_related("head").get(kind="prompt", slug="new")
+        numbers = list(Revision.objects.filter(item=saved).values_list("number", flat=True))
     assert sorted(numbers) == list(range(1, AT_ONCE + 1))
     assert saved.head is not None
     assert saved.head.number == AT_ONCE
@@ -106,13 +111,15 @@ def test_item_save__same_base_in_threads__one_wins_the_others_are_told(tenant: T
         return True
 
     assert sorted(together(tenant, edit)) == [False] * (AT_ONCE - 1) + [True]
-    assert Revision.objects.filter(item__kind="prompt").count() == 2
+    with tenant_transaction(tenant):
+        assert Revision.objects.filter(item__kind="prompt").count() == 2
 
 
 def test_release_load__cold_in_threads__parses_once(
     tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    release_id = release_publish(actor=ALICE).pk
+    with tenant_scope(tenant):
+        release_id = release_publish(actor=ALICE).pk
     parsed: list[int] = []
     real = selectors._parsed
 
@@ -141,12 +148,10 @@ def test_release_publish__in_processes__is_one_unbroken_chain(tenant: Tenant) ->
         for publisher in publishers:
             publisher.end()
 
-    releases = list(Release.objects.order_by("number"))
-    assert_chain(releases)
+    releases = chain(tenant)
     assert same == [["1", releases[0].sha256]] * 3
     known = [[str(release.number), release.sha256] for release in releases[1:]]
     assert all(answer in known for answer in changed)
-    assert releases[-1].manifest == manifest_of_heads()
 
 
 class Publisher:

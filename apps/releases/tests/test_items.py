@@ -21,7 +21,7 @@ from apps.releases.services import (
 from apps.releases.tests.conftest import ALICE, audited, item, save
 from apps.tenants.models import AuditEntry, Tenant
 from apps.tenants.owned import AppendOnly
-from apps.tenants.scope import ForeignTenant, tenant_scope
+from apps.tenants.scope import ForeignTenant, tenant_transaction
 
 
 def test_item_save__new_item__makes_revision_one_its_head(acme: Tenant) -> None:
@@ -280,7 +280,7 @@ def test_item_services__another_tenants_item__is_as_absent(billing: Tenant) -> N
     head = theirs.head
     assert head is not None
     other = Tenant.objects.create(slug="other-releases", name="Other")
-    with tenant_scope(other):
+    with tenant_transaction(other):
         with pytest.raises(ConfigItem.DoesNotExist):
             item_archive(item=theirs, actor="user:charlie")
         with pytest.raises((ConfigItem.DoesNotExist, ForeignTenant)):

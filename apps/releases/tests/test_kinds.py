@@ -14,7 +14,7 @@ from apps.releases.models import ConfigItem
 from apps.releases.tests.conftest import save
 from apps.runtime.config import KINDS, KindConfig
 from apps.tenants.models import Tenant
-from apps.tenants.scope import NoTenant, tenant_scope
+from apps.tenants.scope import NoTenant, tenant_transaction
 
 
 class Gadget(KindConfig):
@@ -69,7 +69,7 @@ def test_proxy_of__unknown_kind__raises() -> None:
 def test_proxy__objects__are_those_of_its_kind_and_tenant(acme: Tenant) -> None:
     save("prompt", "one", system="x")
     save("memory_policy", "default")
-    with tenant_scope(Tenant.objects.create(slug="other-releases", name="Other")):
+    with tenant_transaction(Tenant.objects.create(slug="other-releases", name="Other")):
         save("prompt", "theirs", system="x")
 
     assert [found.slug for found in Prompt.objects.all()] == ["one"]

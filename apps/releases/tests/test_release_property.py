@@ -25,7 +25,7 @@ from apps.runtime.canonical import sha256_text
 from apps.runtime.config import KindConfig
 from apps.runtime.release import manifest_text, release_parse
 from apps.tenants.models import Tenant
-from apps.tenants.scope import tenant_scope
+from apps.tenants.scope import tenant_transaction
 
 SLUGS = st.sampled_from(["a", "b", "c"])
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\x00{%#"), max_size=12)
@@ -126,7 +126,7 @@ def test_release__any_sequence_of_changes__depends_on_the_heads_only(
     with transaction.atomic():
         selectors.caches_clear()
         world = World()
-        with tenant_scope(Tenant.objects.create(slug="acme-releases", name="Acme")):
+        with tenant_transaction(Tenant.objects.create(slug="acme-releases", name="Acme")):
             for verb, *arguments in steps:
                 step: Callable[..., None] = getattr(world, verb)
                 step(*arguments)

@@ -26,7 +26,7 @@ from apps.runtime.canonical import canonical_json, sha256_text
 from apps.runtime.release import manifest_text, release_parse
 from apps.tenants.models import AuditEntry, Tenant
 from apps.tenants.owned import AppendOnly
-from apps.tenants.scope import tenant_scope
+from apps.tenants.scope import tenant_transaction
 
 
 def refuses_on_fridays(context: GateContext) -> list[Problem]:
@@ -43,12 +43,16 @@ def bind(environment: str = "production") -> None:
     )
 
 
-def tampered(release: Release, text: str) -> None:
-    """Change stored bytes the way only an administrator of the database could."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE releases_release SET manifest = %s WHERE number = %s", [text, release.number]
-        )
+def tampered(release: Release) -> Release:
+    """Return a release whose stored bytes are not those it was published with."""
+    changed: Release = Release.objects.create(
+        number=release.number + 1,
+        manifest=release.manifest.replace("You explain bills.", "You give refunds."),
+        sha256=sha256_text(release.manifest + " "),
+        published_by=ALICE,
+    )
+    assert changed.manifest != release.manifest
+    return changed
 
 
 # -- publish -----------------------------------------------------------------------------------
@@ -84,7 +88,7 @@ def test_release_publish__another_tenant_with_the_same_content__has_the_same_sha
 ) -> None:
     save("prompt", "a", system="x")
     ours = release_publish(actor=ALICE)
-    with tenant_scope(Tenant.objects.create(slug="other-releases", name="Other")):
+    with tenant_transaction(Tenant.objects.create(slug="other-releases", name="Other")):
         save("prompt", "a", system="old")
         save("prompt", "a", system="x")
         theirs = release_publish(actor="user:charlie")
@@ -291,8 +295,7 @@ def test_release_deploy__bound_in_another_environment_only__is_refused(billing: 
 
 def test_release_deploy__stored_bytes_changed__is_refused(billing: Tenant) -> None:
     bind()
-    release = release_publish(actor=ALICE)
-    tampered(release, release.manifest.replace("You explain bills.", "You give refunds."))
+    release = tampered(release_publish(actor=ALICE))
     with pytest.raises(CorruptRelease):
         release_deploy(release=release, environment="production", actor=ALICE)
     assert not Deployment.objects.exists()
@@ -307,7 +310,7 @@ def test_release_deploy__unknown_environment__is_refused(acme: Tenant) -> None:
 def test_release_deploy__another_tenants_release__is_as_absent(acme: Tenant) -> None:
     save("prompt", "a", system="x")
     release = release_publish(actor=ALICE)
-    with tenant_scope(Tenant.objects.create(slug="other-releases", name="Other")):
+    with tenant_transaction(Tenant.objects.create(slug="other-releases", name="Other")):
         with pytest.raises(Release.DoesNotExist):
             release_deploy(release=release, environment="dev", actor="user:charlie")
         assert not Deployment.objects.exists()

@@ -29,7 +29,7 @@ from apps.releases.services import (
 from apps.releases.tests.conftest import ALICE, item, save
 from apps.releases.tests.test_releases import bind, tampered
 from apps.tenants.models import Tenant
-from apps.tenants.scope import tenant_scope
+from apps.tenants.scope import tenant_transaction
 
 
 def deployed(environment: str = "production") -> Release:
@@ -211,8 +211,7 @@ def test_release_load__another_tenants__is_as_absent_cold_and_warm(billing: Tena
 
 
 def test_release_load__stored_bytes_changed__is_refused(billing: Tenant) -> None:
-    release = release_publish(actor=ALICE)
-    tampered(release, release.manifest.replace("explain", "invent"))
+    release = tampered(release_publish(actor=ALICE))
     with pytest.raises(CorruptRelease):
         release_load(billing.pk, release.pk)
 
@@ -269,5 +268,5 @@ def test_bindings_load__another_tenant__sees_none_of_them(billing: Tenant) -> No
     deployed()
     bindings_load(billing.pk, "production", 1)
     other = Tenant.objects.create(slug="other-releases", name="Other")
-    with tenant_scope(other):
+    with tenant_transaction(other):
         assert bindings_load(other.pk, "production", 1) == {}
