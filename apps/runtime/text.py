@@ -38,18 +38,50 @@ def words(text: str) -> list[str]:
     return _WORD.findall(fold(text))
 
 
+# What a plural ending becomes, longest first; what is left is brought to one spelling by
+# _SINGULARS, so that both numbers of a word meet whichever rule each of them took.
+_PLURALS = (
+    ("sses", "ss"), ("shes", "sh"), ("ches", "ch"), ("oes", "ao"), ("aes", "ao"), ("aos", "ao"),
+    ("ais", "al"), ("eis", "el"), ("ois", "ol"), ("uis", "ul"), ("ies", "y"), ("res", "r"),
+    ("zes", "z"), ("xes", "x"), ("ses", "s"), ("ns", "m"), ("s", ""),
+)  # fmt: skip
+_SINGULARS = (
+    ("che", "ch"), ("ie", "y"), ("re", "r"), ("ze", "z"), ("xe", "x"), ("se", "s"), ("il", "el"),
+    ("n", "m"),
+)  # fmt: skip
+# No plurals, or irregular ones, that the endings would send to another word ("mais" is not "mal").
+_IRREGULAR = {
+    "mais": "mais", "demais": "demais", "jamais": "jamais", "pais": "pais", "paises": "pais",
+    "depois": "depois", "dois": "dois", "pois": "pois", "seis": "seis", "reis": "rei",
+    "does": "does", "goes": "goes", "shoes": "shoe", "males": "mal", "paes": "pao", "caes": "cao",
+    "lapis": "lapis", "onibus": "onibus", "consules": "consul", "care": "care", "more": "more",
+    "here": "here", "sure": "sure", "tres": "tres", "analysis": "analysis",
+}  # fmt: skip
+
+
 @lru_cache(maxsize=65_536)
 def stem_plural(word: str) -> str:
-    """Return the singular-like stem of a folded Portuguese or English ``word``.
+    """Return the stem that the singular and the plural of a folded ``word`` share.
 
-    Only plural endings are cut, so that ``conta`` never meets ``contato`` (field cases 4.7, 4.8).
+    Portuguese and English endings (``-s``, ``-es``, ``-ões/-ãos/-ães``, ``-ais``, ``-eis``,
+    ``-ns``, ``-ies``); only number is taken away, so ``conta`` never meets ``contato`` nor
+    ``contar`` (field cases 4.7, 4.8). A stem is for comparing, it need not be a word. Words of
+    three letters and fewer are left as they are.
     """
-    if len(word) <= 3:
-        return word
-    for ending, replacement in (
-        ("oes", "ao"), ("aes", "ao"), ("aos", "ao"), ("ais", "al"), ("eis", "el"), ("ois", "ol"),
-        ("ns", "m"), ("res", "r"), ("zes", "z"), ("ies", "y"), ("s", ""),
-    ):  # fmt: skip
-        if word.endswith(ending) and not word.endswith("ss"):
+    while len(word) > 3:
+        if word in _IRREGULAR:
+            return _IRREGULAR[word]
+        shorter = _cut(word, _PLURALS) if not word.endswith("ss") else word
+        if shorter == word:
+            shorter = _cut(word, _SINGULARS)
+        if shorter == word:
+            break
+        word = shorter
+    return word
+
+
+def _cut(word: str, endings: tuple[tuple[str, str], ...]) -> str:
+    for ending, replacement in endings:
+        if word.endswith(ending) and len(word) - len(ending) >= 2:
             return word[: -len(ending)] + replacement
     return word

@@ -1,0 +1,102 @@
+"""Keywords and phrases of all intents, found in a message by an inverted index of stems."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from apps.routing.sentence import Sentence
+from apps.runtime.text import stem_plural, words
+
+# Words that may stand between two words of a phrase (platform facts 3.5, "ordered_tokens").
+MAX_GAP = 3
+
+
+@dataclass(frozen=True)
+class Keyword:
+    """One keyword of one or more intents: its stems in order, and who declares it."""
+
+    text: str
+    stems: tuple[str, ...]
+    intents: tuple[tuple[str, str], ...]
+    """(intent, agent) of everyone who declares it."""
+
+
+@dataclass(frozen=True)
+class Match:
+    """A keyword found in a message. ``negated``: only where the customer denies it."""
+
+    keyword: Keyword
+    positions: tuple[int, ...]
+    negated: bool
+
+
+@dataclass(frozen=True)
+class KeywordIndex:
+    """Every keyword under its rarest stem, so that a message touches only those it may hold."""
+
+    by_anchor: Mapping[str, Sequence[Keyword]] = field(default_factory=dict)
+
+    def find(self, sentence: Sentence) -> list[Match]:
+        """Return each keyword of the index that ``sentence`` holds, whole words, words in order."""
+        matches = []
+        for stem in sentence.positions:
+            for keyword in self.by_anchor.get(stem, ()):
+                match = _match(keyword, sentence)
+                if match is not None:
+                    matches.append(match)
+        return matches
+
+
+def keyword_index(intents: Iterable[tuple[str, str, Sequence[str]]]) -> KeywordIndex:
+    """Build the index of (intent, agent, keywords). A keyword without a word in it is left out."""
+    owners: dict[tuple[str, ...], dict[str, str]] = defaultdict(dict)
+    texts: dict[tuple[str, ...], str] = {}
+    for intent, agent, keywords in intents:
+        for text in keywords:
+            stems = tuple(stem_plural(word) for word in words(text))
+            if stems:
+                texts.setdefault(stems, text)
+                owners[stems][intent] = agent
+    frequency: dict[str, int] = defaultdict(int)
+    for stems in owners:
+        for stem in set(stems):
+            frequency[stem] += 1
+    by_anchor: dict[str, list[Keyword]] = defaultdict(list)
+    for stems, declared in owners.items():
+        anchor = min(stems, key=lambda stem: (frequency[stem], -len(stem), stem))
+        by_anchor[anchor].append(
+            Keyword(text=texts[stems], stems=stems, intents=tuple(declared.items()))
+        )
+    return KeywordIndex(by_anchor=dict(by_anchor))
+
+
+def _match(keyword: Keyword, sentence: Sentence) -> Match | None:
+    denied: Match | None = None
+    for start in sentence.positions.get(keyword.stems[0], ()):
+        positions = _follow(keyword.stems, start, sentence)
+        if positions is not None:
+            negated = any(sentence.words[index].negated for index in positions)
+            match = Match(keyword=keyword, positions=positions, negated=negated)
+            if not negated:
+                return match
+            denied = denied or match
+    return denied
+
+
+def _follow(stems: Sequence[str], start: int, sentence: Sentence) -> tuple[int, ...] | None:
+    """Return where ``stems`` stand from ``start`` on, each at most ``MAX_GAP`` words after the last.
+
+    All within one sentence. Of several ways the one that ends first is taken.
+    """
+    paths: dict[int, tuple[int, ...]] = {start: (start,)}
+    for stem in stems[1:]:
+        following: dict[int, tuple[int, ...]] = {}
+        for index in sentence.positions.get(stem, ()):
+            for last, path in paths.items():
+                same = sentence.words[index].sentence == sentence.words[last].sentence
+                if 0 < index - last <= MAX_GAP + 1 and same and index not in following:
+                    following[index] = (*path, index)
+        if not following:
+            return None
+        paths = following
+    return paths[min(paths)]

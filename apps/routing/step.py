@@ -1,0 +1,211 @@
+"""Chooses who answers a turn."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Literal
+
+from apps.routing.config import RoutingPolicyConfig
+from apps.routing.index import DERIVED_KEY, AgentsOf, RoutingIndex, routing_index
+from apps.routing.sentence import read
+from apps.routing.strategies.example import by_example
+from apps.routing.strategies.face import (
+    MAX_CANDIDATES,
+    PRECISION,
+    Finding,
+    Question,
+    Strategy,
+)
+from apps.routing.strategies.keyword import by_keyword
+from apps.routing.strategies.state import by_state
+from apps.runtime.text import stem_plural, words
+from apps.runtime.turn import Candidate, Route, Turn
+
+STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
+    {"state": by_state, "keyword": by_keyword, "example": by_example}
+)
+FALLBACK: Literal["fallback"] = "fallback"
+CLARIFY: Literal["clarify"] = "clarify"
+# The intent's name when supervisor mode finds several (platform facts 3.2).
+SEVERAL = "multi_intent"
+
+
+class NoAgentAnswers(LookupError):
+    """The release has no enabled agent that could speak in this session."""
+
+
+class ChooseAgent:
+    """Sets ``turn.route``: who answers, for which intent, with which tools, and why.
+
+    ``agents_of`` gives the facts of every agent of a release; it is asked once per release.
+    Raises ``NoAgentAnswers`` when neither the requested agent nor the policy's fallback and
+    default agents exist and are enabled.
+    """
+
+    def __init__(self, agents_of: AgentsOf) -> None:
+        self._agents_of = agents_of
+
+    async def __call__(self, turn: Turn) -> Turn:
+        if DERIVED_KEY not in turn.release.derived:
+            # A big release takes seconds to compile; the other turns of this process go on.
+            await asyncio.to_thread(routing_index, turn.release, self._agents_of)
+        return turn.evolve(route=self.route(turn))
+
+    def route(self, turn: Turn) -> Route:
+        """Return the route of ``turn`` without changing anything."""
+        index = routing_index(turn.release, self._agents_of)
+        requested = turn.session.agent or index.policy.default_agent
+        allowed = index.closure(requested) if requested else _enabled(index)
+        speaker = _speaker(index, requested, allowed)
+        if requested in allowed and not any(index.intents_by_agent.get(a) for a in allowed):
+            return _requested(index, requested)
+        question = Question(
+            sentence=read(turn.text),
+            index=index,
+            allowed=frozenset(allowed),
+            state=turn.session.next_state,
+        )
+        return _decide(question, speaker)
+
+
+def _enabled(index: RoutingIndex) -> tuple[str, ...]:
+    return tuple(slug for slug, facts in index.agents.items() if facts.enabled)
+
+
+def _speaker(index: RoutingIndex, requested: str, allowed: Sequence[str]) -> str:
+    """Return who says the greeting and the question back: it needs no intent and no tools."""
+    policy = index.policy
+    for slug in (policy.fallback_agent, requested, policy.default_agent):
+        if slug in allowed:
+            return slug
+    if allowed:
+        return allowed[0]
+    for slug in (policy.fallback_agent, policy.default_agent):
+        if slug in index.agents and index.agents[slug].enabled:
+            return slug
+    raise NoAgentAnswers(f"no enabled agent answers for {requested!r}")
+
+
+def _decide(question: Question, speaker: str) -> Route:
+    """Ask the strategies in the policy's order; the first confident and unambiguous one decides."""
+    policy = question.index.policy
+    findings: list[Finding] = []
+    tie: Finding | None = None
+    for name in policy.strategies:
+        finding = STRATEGIES[name](question)
+        findings.append(finding)
+        best = finding.best
+        if best is None or best.score < policy.confidence_threshold:
+            continue
+        if policy.mode == "supervisor" and len(finding.subjects) > 1:
+            return _without_tools(question, speaker, [finding], method=CLARIFY, intent=SEVERAL)
+        if _settles(finding, tie, policy):
+            return _chosen(question, finding)
+        tie = tie or finding
+    if tie is not None:
+        return _without_tools(question, speaker, [tie], method=CLARIFY, intent=CLARIFY)
+    return _without_tools(question, speaker, findings, method=FALLBACK, intent=FALLBACK)
+
+
+def _settles(finding: Finding, tie: Finding | None, policy: RoutingPolicyConfig) -> bool:
+    """Whether ``finding`` decides, also over an earlier strategy that saw a ``tie``.
+
+    A tie is settled only for one of the agents that were tied, and only by evidence that holds
+    every word the tie was about: an example that ignores half of the message settles nothing.
+    """
+    if finding.margin < policy.margin:
+        return False
+    if tie is None:
+        return True
+    best = tie.candidates[0].score
+    tied = [c for c in tie.candidates if best - c.score < policy.margin]
+    disputed = {stem_plural(w) for c in tied for match in c.matches for w in words(match)}
+    settled = finding.candidates[0]
+    known = {stem_plural(word) for word in settled.matches}
+    return settled.agent in {c.agent for c in tied} and disputed <= known
+
+
+def _chosen(question: Question, finding: Finding) -> Route:
+    index, best = question.index, finding.candidates[0]
+    facts = index.agents[best.agent]
+    route = Route(
+        agent=best.agent,
+        intent=best.intent,
+        method=finding.method,
+        confidence=best.score,
+        domain=facts.domain,
+        reason=finding.reason,
+        candidates=finding.candidates,
+        margin=finding.margin,
+        threshold=index.policy.confidence_threshold,
+        tools=_state_tools(index, question.state, best.agent),
+        next_state=dict(facts.next_state),
+    )
+    if finding.method == "state":
+        return route
+    intent = index.intents[best.intent]
+    return replace(
+        route,
+        domain=intent.domain or facts.domain,
+        tools=tuple(dict.fromkeys(intent.mcp_tools)),
+        next_state={**facts.next_state, **intent.next_state},
+    )
+
+
+def _state_tools(index: RoutingIndex, state: str, agent: str) -> tuple[str, ...]:
+    """Return the tools of the intents that lead into ``state``: the subject it is still about."""
+    leading = index.leading_to(state, agent)
+    return tuple(dict.fromkeys(tool for intent in leading for tool in intent.mcp_tools))
+
+
+def _without_tools(
+    question: Question,
+    speaker: str,
+    findings: Sequence[Finding],
+    *,
+    method: Literal["fallback", "clarify"],
+    intent: str,
+) -> Route:
+    candidates = _merged(findings)
+    best = candidates[0] if candidates else None
+    rivals = [c.score for c in candidates if best is not None and c.agent != best.agent]
+    confidence = best.score if best else 0.0
+    reasons = [finding.reason for finding in findings if finding.reason]
+    return Route(
+        agent=speaker,
+        intent=intent,
+        method=method,
+        confidence=confidence,
+        domain=question.index.agents[speaker].domain,
+        reason="; ".join(reasons) or "nothing matched",
+        candidates=candidates,
+        margin=round(confidence - max(rivals, default=0.0), PRECISION),
+        threshold=question.index.policy.confidence_threshold,
+    )
+
+
+def _merged(findings: Sequence[Finding]) -> tuple[Candidate, ...]:
+    """Return the candidates of all strategies, each intent once with its best score."""
+    best: dict[str, Candidate] = {}
+    for candidate in (c for finding in findings for c in finding.candidates):
+        if candidate.intent not in best or candidate.score > best[candidate.intent].score:
+            best[candidate.intent] = candidate
+    ranked = sorted(best.values(), key=lambda c: (-c.score, c.intent))
+    return tuple(ranked[:MAX_CANDIDATES])
+
+
+def _requested(index: RoutingIndex, speaker: str) -> Route:
+    """An agent without any intent, asked for by name, answers whatever is said to it."""
+    facts = index.agents[speaker]
+    return Route(
+        agent=speaker,
+        intent="",
+        method="requested",
+        confidence=1.0,
+        domain=facts.domain,
+        reason="the requested agent has no intents",
+        tools=facts.model_tools,
+        threshold=index.policy.confidence_threshold,
+        next_state=dict(facts.next_state),
+    )

@@ -1,0 +1,44 @@
+"""Who the session is waiting with."""
+
+from apps.routing.sentence import abandons, confirms_or_denies, looks_like_value
+from apps.routing.strategies.face import Finding, Question
+from apps.routing.strategies.keyword import by_keyword
+from apps.runtime.turn import Candidate
+
+# Evidence for another agent that leaves a state: a plain keyword's confidence (see keyword.DOUBT).
+STRONG = 0.8
+
+
+def by_state(question: Question) -> Finding:
+    """Keep the state policy's agent while the session is in its state.
+
+    The state is left when the customer abandons it in so many words, or asks for something that
+    only another agent's keywords name (faults 13-15): the answer to a yes/no question, a value and
+    a keyword of the state's own agent stay.
+    """
+    policy = question.index.states.get(question.state)
+    if policy is None or policy.agent not in question.allowed:
+        return Finding(method="state")
+    if abandons(question.sentence):
+        return Finding(method="state", reason=f"{question.state} abandoned")
+    if _leaves(question, policy.agent):
+        return Finding(method="state", reason=f"{question.state} left for another subject")
+    candidate = Candidate(intent=f"state:{question.state}", agent=policy.agent, score=1.0)
+    return Finding(method="state", candidates=(candidate,), reason=f"state {question.state}")
+
+
+def _leaves(question: Question, agent: str) -> bool:
+    if confirms_or_denies(question.sentence):
+        return False
+    index = question.index
+    finding = by_keyword(question)
+    best = finding.best
+    if best is None or any(candidate.agent == agent for candidate in finding.candidates):
+        return False
+    if best.score < STRONG or finding.margin < index.policy.margin:
+        return False
+    # Within one business domain the same nouns stand in answers and in new requests: "o pedido é
+    # o PED-1001" answers, "onde está meu pedido?" asks.
+    domains, domain = index.domains_of(agent), index.intents[best.intent].domain
+    elsewhere = bool(domain and domains) and domain not in domains
+    return elsewhere or not looks_like_value(question.sentence)
