@@ -40,15 +40,16 @@ def text_value(text: str) -> Any:
 
 
 def result_normalise(value: Any, *, metadata: Mapping[str, Any] | None = None) -> RemoteResult:
-    """Return ``value`` as a result: a list of one is unwrapped, then an envelope of our own shape.
+    """Return ``value`` as a result; an envelope of our own shape, alone or in a list, is unwrapped.
 
     An object is an envelope when ``ok`` is a boolean and it has a result, data or error; any other
-    object with ``ok: false`` is a failure, whatever else it holds (field case 10.7).
+    object with ``ok: false`` is a failure, whatever else it holds (field case 10.7). A list of one
+    business object stays a list: whoever reads it shall not meet two shapes.
     """
-    if isinstance(value, list) and len(value) == 1:
+    if isinstance(value, list) and len(value) == 1 and _says_ok(value[0]):
         value = value[0]
     extra = dict(metadata or {})
-    if not isinstance(value, Mapping) or not isinstance(value.get("ok"), bool):
+    if not _says_ok(value):
         return RemoteResult(ok=True, result=value, metadata=extra)
     if not any(key in value for key in (*_PAYLOAD_KEYS, "error")):
         failure = "" if value["ok"] else error_text(value)
@@ -60,6 +61,10 @@ def result_normalise(value: Any, *, metadata: Mapping[str, Any] | None = None) -
     if value["ok"]:
         return RemoteResult(ok=True, result=inner, metadata=extra)
     return RemoteResult(ok=False, result=inner, error=error_text(value), metadata=extra)
+
+
+def _says_ok(value: Any) -> bool:
+    return isinstance(value, Mapping) and isinstance(value.get("ok"), bool)
 
 
 def error_text(value: Any) -> str:

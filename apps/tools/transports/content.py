@@ -36,9 +36,9 @@ def tool_result(name: str, result: CallToolResult) -> RemoteResult:
     if result.structured_content is not None:
         return result_normalise(_unwrapped(result.structured_content), metadata=metadata)
     values = [text_value(text) for text, _ in pieces]
-    if values and all(isinstance(value, str) for value in values):
+    if all(isinstance(value, str) for value in values):
         return result_normalise("\n".join(values), metadata=metadata)
-    return result_normalise(values, metadata=metadata)
+    return result_normalise(values[0] if len(values) == 1 else values, metadata=metadata)
 
 
 def _unwrapped(value: Any) -> Any:
