@@ -76,6 +76,22 @@ def content_validate(
     return ValidContent(config=config, text=text, digest=sha256_text(text))
 
 
+def labels_validate(**labels: str | None) -> dict[str, str]:
+    """Return the labels that are given (not ``None``); raise ``InvalidContent`` for unfit ones.
+
+    ``note`` holds 500 characters, every other one 200: the widths of their columns.
+    """
+    given = {field: value for field, value in labels.items() if value is not None}
+    limits = {field: 500 if field == "note" else 200 for field in given}
+    errors = [
+        _error(field, _("At most %(limit)s characters.") % {"limit": limits[field]})
+        for field, value in given.items()
+        if len(value) > limits[field]
+    ]
+    _raise_if([*errors, *_unstorable(given, "")])
+    return given
+
+
 def content_same(kind: str, stored: str, valid: ValidContent) -> bool:
     """Return whether ``stored`` canonical text means the same as ``valid``.
 

@@ -3,9 +3,10 @@
 import json
 from typing import Any
 
+from django.utils.translation import gettext as _
 from pydantic import ValidationError
 
-from apps.releases.content import InvalidContent, field_errors
+from apps.releases.content import FieldError, InvalidContent, field_errors
 from apps.releases.models import Binding, ConfigItem, Release
 from apps.runtime import release as runtime_release
 from apps.runtime.canonical import sha256_text
@@ -34,21 +35,25 @@ def manifest_parsed(manifest: str) -> runtime_release.Release:
     try:
         return runtime_release.release_parse(manifest=manifest)
     except ValueError:
-        errors = []
-        for kind, entries in json.loads(manifest)["items"].items():
-            for slug, content in entries.items():
-                try:
-                    KINDS[kind].model_validate(content)
-                except KeyError:
-                    errors.append({"field": f"{kind}:{slug}", "message": "unknown kind"})
-                except ValidationError as error:
-                    errors += field_errors(error, prefix=f"{kind}:{slug}")
-        raise InvalidContent(errors) from None
+        raise InvalidContent(_misfits(manifest)) from None
+
+
+def _misfits(manifest: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for kind, entries in json.loads(manifest)["items"].items():
+        for slug, content in entries.items():
+            try:
+                KINDS[kind].model_validate(content)
+            except KeyError:
+                errors.append({"field": f"{kind}:{slug}", "message": _("There is no such kind.")})
+            except ValidationError as error:
+                errors += field_errors(error, prefix=f"{kind}:{slug}")
+    return errors
 
 
 def manifest_stored(release: Release) -> str:
     """Read the stored bytes anew and return them; raise ``CorruptRelease`` when they changed."""
-    stored = Release.objects.values_list("manifest", flat=True).get(pk=release.pk)
+    stored: str = Release.objects.values_list("manifest", flat=True).get(pk=release.pk)
     if sha256_text(stored) != release.sha256:
         raise CorruptRelease(
             f"release #{release.number} does not have the sha256 it was published with"

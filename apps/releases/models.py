@@ -32,7 +32,7 @@ class ConfigItem(TenantOwned):
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
     updated_at = models.DateTimeField(_("updated at"), auto_now=True)
 
-    objects = KindManager()
+    objects: ClassVar[KindManager] = KindManager()
 
     class Meta(TenantOwned.Meta):
         verbose_name = _("configuration item")

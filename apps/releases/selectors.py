@@ -37,7 +37,8 @@ def item_heads(kind: str = "", *, archived: bool = False) -> QuerySet[ConfigItem
 
     Archived items are left out unless ``archived`` is true.
     """
-    items = ConfigItem.objects.filter(head__isnull=False).select_related("head")
+    items: QuerySet[ConfigItem] = ConfigItem.objects.filter(head__isnull=False)
+    items = items.select_related("head")
     if kind:
         items = items.filter(kind=kind)
     return items if archived else items.filter(archived_at=None)
@@ -45,7 +46,8 @@ def item_heads(kind: str = "", *, archived: bool = False) -> QuerySet[ConfigItem
 
 def item_history(item: ConfigItem) -> QuerySet[Revision]:
     """Return the revisions of ``item``, newest first."""
-    return Revision.objects.filter(item_id=item.pk).order_by("-number")
+    revisions: QuerySet[Revision] = Revision.objects.filter(item_id=item.pk)
+    return revisions.order_by("-number")
 
 
 def item_head_users(item: ConfigItem) -> list[Usage]:
@@ -118,7 +120,8 @@ def caches_clear() -> None:
 
 def deployed_release(environment: str) -> Release | None:
     """Return the release that ``environment`` runs, without its manifest, or ``None``."""
-    return Release.objects.defer("manifest").filter(deployments__environment=environment).first()
+    releases: QuerySet[Release] = Release.objects.defer("manifest")
+    return releases.filter(deployments__environment=environment).first()
 
 
 def deployed_releases() -> dict[str, UUID]:

@@ -13,19 +13,20 @@ from django.conf import settings
 from django.db import connection
 from django.db.models import F, Max
 from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from pydantic import ValidationError
 
 from apps.releases.binding_values import InvalidBinding as InvalidBinding
 from apps.releases.binding_values import binding_check
+from apps.releases.content import InvalidContent as InvalidContent
 from apps.releases.content import (
-    FieldError,
     ValidContent,
     content_same,
     content_validate,
     field_errors,
+    labels_validate,
 )
-from apps.releases.content import InvalidContent as InvalidContent
 from apps.releases.freezing import CorruptRelease as CorruptRelease
 from apps.releases.freezing import (
     bindings_missing,
@@ -72,7 +73,7 @@ class StaleBase(RuntimeError):
         self.saved_at: datetime | None = head.created_at if head else None
         super().__init__(
             _("%(author)s saved revision %(number)s of this item at %(time)s, after you opened it.")
-            % {"author": self.author, "number": self.number, "time": self.saved_at}
+            % {"author": head.author, "number": head.number, "time": _moment(head.created_at)}
             if head
             else _("This item has no revision yet.")
         )
@@ -113,9 +114,8 @@ def item_save(
     back. Raises ``InvalidContent`` and, when ``base`` is no longer the head, ``StaleBase``.
     """
     valid = content_validate(kind=kind, slug=slug, content=content)
-    labels = _labels_checked(
-        {"name": name, "owner": owner, "technical_owner": technical_owner}, note=note
-    )
+    labels = labels_validate(name=name, owner=owner, technical_owner=technical_owner, note=note)
+    note = labels.pop("note")
     with tenant_transaction():
         _configuration_locked()
         item, created = _item_found_or_created(kind, slug)
@@ -141,7 +141,7 @@ def revision_accept(
     with tenant_transaction():
         _configuration_locked()
         item = ConfigItem.objects.get(pk=revision.item_id)
-        previous = Revision.objects.filter(pk=item.head_id).first() if item.head_id else None
+        previous = Revision.objects.filter(pk=item.head_id).values_list("number", flat=True).first()
         item.head, item.archived_at = revision, None
         item.save(update_fields=["head", "archived_at", "updated_at"])
         audit_append(
@@ -150,8 +150,8 @@ def revision_accept(
             entity=_entity(item),
             detail={
                 "revision": revision.number,
-                "digest": revision.digest,
-                "previous": previous.number if previous else None,
+                "sha256": revision.digest,
+                "previous": previous,
                 "note": revision.note,
             },
         )
@@ -213,7 +213,7 @@ def _base_checked(item: ConfigItem, base: Revision | int | None) -> None:
 
 def _revision_create(item: ConfigItem, valid: ValidContent, actor: str, note: str) -> Revision:
     newest = Revision.objects.filter(item=item).aggregate(Max("number"))["number__max"] or 0
-    revision = Revision.objects.create(
+    revision: Revision = Revision.objects.create(
         item=item,
         number=newest + 1,
         version=f"1.{newest}.0",
@@ -245,21 +245,8 @@ def _item_describe(
         )
 
 
-def _labels_checked(labels: Mapping[str, str | None], *, note: str) -> dict[str, str]:
-    given = {field: value for field, value in labels.items() if value is not None}
-    errors = [
-        FieldError(
-            field=field, message=_("At most %(limit)s characters, no NUL.") % {"limit": limit}
-        )
-        for field, value, limit in [
-            *((field, value, 200) for field, value in given.items()),
-            ("note", note, 500),
-        ]
-        if len(value) > limit or "\x00" in value
-    ]
-    if errors:
-        raise InvalidContent(errors)
-    return given
+def _moment(at: datetime) -> str:
+    return date_format(timezone.localtime(at), "SHORT_DATETIME_FORMAT")
 
 
 def _entity(item: ConfigItem) -> str:
@@ -301,15 +288,16 @@ def release_publish(*, actor: str, note: str = "") -> Release:
 
     The same content as an existing release returns that one. One publisher at a time per tenant.
     Raises ``DanglingReferences`` or ``GateRefused``, and ``InvalidContent`` when a head no longer
-    fits its class.
+    fits its class or the note is too long.
     """
+    note = labels_validate(note=note)["note"]
     with tenant_transaction():
         _configuration_locked()
         if not item_heads().exists():
             raise GateRefused([Problem(message=_("There is nothing to publish."))])
         manifest = manifest_of_heads()
         sha256 = sha256_text(manifest)
-        existing = Release.objects.filter(sha256=sha256).first()
+        existing: Release | None = Release.objects.filter(sha256=sha256).first()
         if existing is not None:
             return existing
         parent = Release.objects.defer("manifest").order_by("-number").first()
@@ -322,23 +310,23 @@ def release_publish(*, actor: str, note: str = "") -> Release:
                 parent_id=str(parent.pk) if parent else "",
             )
         )
-        release = Release.objects.create(
+        published: Release = Release.objects.create(
             number=parent.number + 1 if parent else 1,
             manifest=manifest,
             sha256=sha256,
             parent=parent,
-            note=note[:500],
+            note=note,
             published_by=actor,
             gates=canonical_json(list(settings.RELEASE_GATES)),
         )
-        manifest_stored(release)
+        manifest_stored(published)
         audit_append(
             actor=actor,
             action="release.published",
-            entity=f"release:{release.number}",
+            entity=f"release:{published.number}",
             detail={"sha256": sha256, "parent": parent.number if parent else None, "note": note},
         )
-        return release
+        return published
 
 
 def release_deploy(*, release: Release, environment: str, actor: str) -> Deployment:
@@ -356,7 +344,7 @@ def release_deploy(*, release: Release, environment: str, actor: str) -> Deploym
         missing = bindings_missing(release_load(current_tenant_id(), release.pk), environment)
         if missing:
             raise UnboundBindings(environment, missing)
-        deployment = (
+        deployment: Deployment | None = (
             Deployment.objects.select_related("release")
             .defer("release__manifest")
             .filter(environment=environment)

@@ -140,8 +140,11 @@ class TenantOwned(models.Model):
         base_manager_name = "objects"
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        if not self._state.adding:
-            refuse_append_only(type(self))
+        if self.append_only:
+            if not self._state.adding:
+                refuse_append_only(type(self))
+            # A new object with a primary key that is taken would otherwise be an UPDATE.
+            kwargs["force_insert"] = True
         claim_tenant(self)
         super().save(*args, **kwargs)
 

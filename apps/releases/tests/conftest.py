@@ -33,7 +33,8 @@ def audited() -> list[tuple[str, str, str]]:
 
 
 def item(kind: str, slug: str) -> ConfigItem:
-    return ConfigItem.objects.get(kind=kind, slug=slug)
+    found: ConfigItem = ConfigItem.objects.get(kind=kind, slug=slug)
+    return found
 
 
 @pytest.fixture

@@ -1,9 +1,10 @@
 """Saving, restoring and archiving items."""
 
 import json
+from typing import Any
 
 import pytest
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from apps.releases.content import content_validate
 from apps.releases.models import ConfigItem, Reference, Revision
@@ -46,7 +47,12 @@ def test_item_save__new_item__makes_revision_one_its_head(acme: Tenant) -> None:
     )
     assert revision.base is None
     assert audited() == [(ALICE, "item.created", "prompt:billing")]
-    assert json.loads(AuditEntry.objects.get().detail)["revision"] == 1
+    assert json.loads(AuditEntry.objects.get().detail) == {
+        "note": "first",
+        "previous": None,
+        "revision": 1,
+        "sha256": revision.digest,
+    }
 
 
 def test_item_save__defaults_left_out__stores_them_written_out(acme: Tenant) -> None:
@@ -166,6 +172,18 @@ def test_item_save__too_long_a_name__is_an_error_of_that_field(acme: Tenant) -> 
     assert [error["field"] for error in invalid.value.errors] == ["name"]
 
 
+@pytest.mark.parametrize("field", ["name", "owner", "technical_owner", "note"])
+def test_item_save__label_no_store_keeps__is_an_error_of_that_field(
+    acme: Tenant, field: str
+) -> None:
+    for value in ("a\x00b", "a\ud800b"):
+        label: dict[str, Any] = {field: value}
+        with pytest.raises(InvalidContent) as invalid:
+            item_save(kind="prompt", slug="p", content={"system": "x"}, actor=ALICE, **label)
+        assert [error["field"] for error in invalid.value.errors] == [field]
+    assert not ConfigItem.objects.exists()
+
+
 def test_item_restore_head__older_revision__is_the_head_again(acme: Tenant) -> None:
     first = save("prompt", "billing", system="One.")
     second = save("prompt", "billing", system="Two.")
@@ -272,6 +290,11 @@ def test_revision__changed_or_deleted__is_refused(acme: Tenant) -> None:
         Revision.objects.all().delete()
     with pytest.raises(AppendOnly), transaction.atomic():
         Revision.objects.bulk_update([revision], ["note"])
+    impostor = Revision(
+        pk=revision.pk, item=revision.item, number=2, content="{}", digest="x", author=ALICE
+    )
+    with pytest.raises(IntegrityError), transaction.atomic():
+        impostor.save()
     assert Revision.objects.get().note == ""
 
 

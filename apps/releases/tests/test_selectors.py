@@ -1,6 +1,7 @@
 """Reads of the console, and of turns: warm ones ask nothing."""
 
 import uuid
+from dataclasses import replace
 
 import pytest
 from django.db import connection
@@ -222,7 +223,7 @@ def test_release_load__same_content_under_another_id__names_the_id_asked_for(
     release = release_publish(actor=ALICE)
     first = release_load(billing.pk, release.pk)
     # What a rolled back publication leaves behind in a process.
-    selectors._releases.put((billing.pk, release.sha256), selectors.replace(first, id="gone"))
+    selectors._releases.put((billing.pk, release.sha256), replace(first, id="gone"))
     assert release_load(billing.pk, release.pk).id == str(release.pk)
 
 
