@@ -63,7 +63,9 @@ def pytest_pycollect_makeitem(
     The ORM then stays on the test's own thread and inside its transaction; on another thread the
     rows would be committed and stay. A test with ``transaction=True`` needs none of this.
     """
-    if not inspect.iscoroutinefunction(obj) or not _rolled_back(collector, obj):
+    if not inspect.iscoroutinefunction(obj) or not collector.funcnamefilter(name):
+        return None
+    if not _rolled_back(collector, obj):
         return None
 
     @functools.wraps(obj)

@@ -247,6 +247,12 @@ UNFOLD = {
     "SITE_TITLE": "AgentOps",
     "SITE_HEADER": "AgentOps",
     "SITE_URL": "/console/",
+    "SITE_SUBHEADER": "apps.tenants.switching.current_name",
+    "SITE_DROPDOWN": "apps.tenants.switching.dropdown",
+    "SITE_SYMBOL": "hub",
     "SHOW_HISTORY": False,
     "SHOW_VIEW_ON_SITE": False,
+    "DASHBOARD_CALLBACK": "apps.releases.navigation.overview",
+    "SCRIPTS": ["apps.releases.navigation.keyboard_script"],
+    "SIDEBAR": {"show_search": True, "navigation": "apps.releases.navigation.sidebar"},
 }

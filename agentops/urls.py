@@ -5,6 +5,7 @@ from django.urls import URLPattern, URLResolver, include, path
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("apps.gateway.urls")),
+    path("", include("apps.tenants.urls")),
     path("admin/", admin.site.urls),
 ]
 

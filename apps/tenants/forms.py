@@ -1,0 +1,78 @@
+"""Forms of the tenants' admin pages."""
+
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.utils.translation import gettext_lazy as _
+from unfold.widgets import (
+    UnfoldAdminCheckboxSelectMultipleWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextInputWidget,
+)
+
+from apps.tenants.models import TENANT_SLUG, ApiKey, Membership, Tenant, User
+from apps.tenants.roles import KEY_SCOPES
+
+
+def _environments() -> list[tuple[str, str]]:
+    return [(name, name) for name in settings.RELEASE_ENVIRONMENTS]
+
+
+class TenantForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A tenant's name; its slug is in session ids and never changes."""
+
+    class Meta:
+        model = Tenant
+        fields = ("slug", "name", "demo_keyless")
+
+    def clean_slug(self) -> str:
+        slug: str = self.cleaned_data["slug"]
+        if not TENANT_SLUG.fullmatch(slug):
+            raise forms.ValidationError(
+                _("Use lower-case letters, digits, “-” and “_”, beginning with a letter or digit.")
+            )
+        return slug
+
+
+class MembershipForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A person, by user name, and a role. There is no list of people to pick from: it would show
+    those of other tenants."""
+
+    username = forms.CharField(
+        label=_("user name"), max_length=150, widget=UnfoldAdminTextInputWidget()
+    )
+
+    class Meta:
+        model = Membership
+        fields = ("username", "role")
+
+    def clean_username(self) -> User:
+        user = User.objects.filter(username=self.cleaned_data["username"], is_active=True).first()
+        if user is None:
+            raise forms.ValidationError(_("There is no active person with this user name."))
+        return user
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        held = Membership.objects.filter(user=cleaned.get("username"), role=cleaned.get("role"))
+        if cleaned.get("username") and held.exists():
+            raise forms.ValidationError(_("This person has that role already."))
+        return cleaned
+
+
+class ApiKeyForm(forms.ModelForm):  # type: ignore[type-arg]
+    """What a key may do. Only for new ones: a key is never edited, only revoked."""
+
+    scopes = forms.MultipleChoiceField(
+        label=_("scopes"),
+        choices=[(scope, scope) for scope in KEY_SCOPES],
+        widget=UnfoldAdminCheckboxSelectMultipleWidget(),
+    )
+    environment = forms.ChoiceField(
+        label=_("environment"), choices=_environments, widget=UnfoldAdminSelectWidget()
+    )
+
+    class Meta:
+        model = ApiKey
+        fields = ("name", "scopes", "environment", "expires_at")

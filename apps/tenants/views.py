@@ -1,0 +1,25 @@
+"""Picking the tenant one works in."""
+
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import resolve_url
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_POST
+
+from apps.tenants.switching import choices
+
+SESSION_KEY = "tenant"
+
+
+@require_POST
+@login_required
+def tenant_pick(request: HttpRequest) -> HttpResponse:
+    """Enter the tenant in ``slug`` and go to ``next``; 404 for one the person may not enter."""
+    slug = request.POST.get("slug", "")
+    if slug not in {access.slug for access in choices(request)}:
+        raise Http404
+    request.session[SESSION_KEY] = slug
+    target = request.POST.get("next", "")
+    if not url_has_allowed_host_and_scheme(target, allowed_hosts={request.get_host()}):
+        target = resolve_url("admin:index")
+    return HttpResponseRedirect(target)
