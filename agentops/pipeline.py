@@ -12,15 +12,15 @@ cannot be skipped. Pure: what a step needs from outside comes in as an argument.
 from collections.abc import Callable, Sequence
 
 from agentops.policies import (
+    agent_next_state,
+    agents_of,
     answer_label,
     failure_text,
-    fallback_text,
-    input_rails,
     judge_policy,
-    members_of,
     memory_policy,
-    next_state_of_agent,
-    output_rails,
+    rails,
+    refusal_text,
+    route_text,
     tool_info,
 )
 from apps.agents.step import RunAgent
@@ -53,17 +53,23 @@ def turn_pipeline(
         steps=[
             Identify(),
             Recall(history, policy_for=memory_policy),
-            GuardInput(policy_for=input_rails),
-            ChooseAgent(members_of=members_of),
+            GuardInput(policy_for=rails),
+            ChooseAgent(agents_of),
             Supervise(
                 attempt=[
-                    RunAgent(tools, models, texts_for=fallback_text, tool_info=tool_info),
-                    GuardOutput(policy_for=output_rails),
+                    RunAgent(
+                        tools,
+                        models,
+                        tool_info=tool_info,
+                        texts_for=route_text,
+                        refusal_for=refusal_text,
+                    ),
+                    GuardOutput(policy_for=rails),
                     Judge(policy_for=judge_policy),
                 ],
-                policy_for=output_rails,
+                policy_for=rails,
             ),
-            Reply(label_for=answer_label, agent_next_state=next_state_of_agent),
+            Reply(label_for=answer_label, agent_next_state=agent_next_state),
         ],
         closing=[Persist(store), Deliver(store)],
         failure_text=failure_text,

@@ -7,6 +7,7 @@ from apps.agents.config import AgentConfig, MemoryPolicyConfig
 from apps.evals.config import JudgePolicyConfig
 from apps.governance.config import RailPolicyConfig
 from apps.routing.config import RoutingPolicyConfig
+from apps.routing.index import AgentFacts
 from apps.runtime.release import Release
 from apps.runtime.turn import Turn
 from apps.tools.config import ToolConfig
@@ -30,25 +31,18 @@ def requested_agent(release: Release, agent: str | None) -> str | None:
     return slug if config is not None and config.enabled else None
 
 
-def members_of(release: Release, agent: str) -> tuple[str, ...]:
-    """Return the agents whose intents may answer when ``agent`` is requested, itself first.
-
-    Members of members count; a cycle ends; disabled agents are left out.
-    """
-    key = f"members:{agent}"
-    if key not in release.derived:
-        found: list[str] = []
-        todo = [agent]
-        while todo:
-            slug = todo.pop(0)
-            config = release.find(AgentConfig, slug)
-            if slug in found or config is None or not config.enabled:
-                continue
-            found.append(slug)
-            todo.extend(config.members)
-        release.derived[key] = tuple(found)
-    members: tuple[str, ...] = release.derived[key]
-    return members
+def agents_of(release: Release) -> dict[str, AgentFacts]:
+    """Return what routing has to know of every agent of ``release``."""
+    return {
+        slug: AgentFacts(
+            enabled=agent.enabled,
+            members=tuple(agent.members),
+            domain=agent.domain,
+            next_state=dict(agent.next_state),
+            model_tools=tuple(agent.tools) if agent.tool_use == "model" else (),
+        )
+        for slug, agent in release.all(AgentConfig).items()
+    }
 
 
 def answering_agent(turn: Turn) -> AgentConfig | None:
@@ -96,12 +90,38 @@ def tool_info(release: Release, slug: str) -> Mapping[str, Any] | None:
     key = f"tool_info:{slug}"
     if key not in release.derived:
         tool = release.find(ToolConfig, slug)
-        release.derived[key] = tool and {
-            "description": tool.description,
-            "action": tool.tool_type == "action",
-            "confirmation_required": tool.confirmation_required,
-            "selection_keywords": tuple(tool.selection_keywords),
-            "json_schema": json_schema(tool),
-        }
-    info: Mapping[str, Any] | None = release.derived[key]
+        release.derived[key] = (
+            tool
+            and tool.enabled
+            and {
+                "description": tool.description,
+                "action": tool.tool_type == "action",
+                "confirmation_required": tool.confirmation_required,
+                "selection_keywords": tuple(tool.selection_keywords),
+                "json_schema": json_schema(tool),
+                "questions": {
+                    name: argument.user_prompt
+                    for name, argument in tool.args_schema.items()
+                    if argument.user_prompt
+                },
+            }
+        )
+    info: Mapping[str, Any] | None = release.derived[key] or None
     return info
+
+
+def refusal_text(turn: Turn) -> str:
+    """Return what the customer reads when a model's answer was filtered."""
+    return rails(turn).block_text
+
+
+def answer_label(turn: Turn) -> str:
+    """Return the agent's name to put before its answers, or "" (the default)."""
+    agent = answering_agent(turn)
+    return turn.route.agent if agent is not None and agent.label_answers and turn.route else ""
+
+
+def agent_next_state(turn: Turn) -> Mapping[str, str]:
+    """Return the answering agent's map from outcome to next state."""
+    agent = answering_agent(turn)
+    return agent.next_state if agent is not None else {}

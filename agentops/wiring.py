@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from django.conf import settings
+from django.utils.crypto import salted_hmac
 from django.utils.module_loading import import_string
 from kombu.exceptions import OperationalError
 
@@ -27,9 +28,21 @@ logger = logging.getLogger(__name__)
 _loop_thread: LoopThread | None = None
 
 
+SECRET_PREFIX = "AGENTOPS_SECRET_"  # noqa: S105  # a prefix of names
+
+
 def secret(name: str) -> str:
-    """Return the secret that a credential binding names: an environment variable of the process."""
-    return os.environ.get(name, "")
+    """Return the secret that a credential binding names: an environment variable of the process.
+
+    Only variables with the prefix count: a binding is a tenant's to edit and must never reach the
+    process's own keys.
+    """
+    return os.environ.get(name, "") if name.startswith(SECRET_PREFIX) else ""
+
+
+def tag_key() -> str:
+    """Return the key of the tags that stand for restricted values in the ledger."""
+    return salted_hmac("agentops.ledger", "tag").hexdigest()
 
 
 def build() -> tuple[Pipeline, Callable[[], Coroutine[Any, Any, None]]]:
@@ -39,8 +52,8 @@ def build() -> tuple[Pipeline, Callable[[], Coroutine[Any, Any, None]]]:
     providers = Providers()
     pipeline = turn_pipeline(
         history=DatabaseHistory(),
-        tools=ToolCaller(transport=transports, ledger=ledger, secret=secret),
-        models=ModelCaller(providers=providers, ledger=ledger, secret=secret),
+        tools=ToolCaller(transports, ledger, secret, tag_key=tag_key()),
+        models=ModelCaller(providers, ledger, secret=secret),
         store=DatabaseTurnStore(),
         observers=[import_string(name)() for name in settings.TURN_OBSERVERS],
         on_error=turn_broke,
