@@ -11,6 +11,7 @@ class TenantsConfig(AppConfig):
     verbose_name = _("Tenants")
 
     def ready(self) -> None:
+        from apps.tenants import checks as checks
         from apps.tenants import row_security
 
         # Sent per app after all migrations of all apps ran; once is enough.
