@@ -108,12 +108,15 @@ def _customer_keys(release: Release) -> set[str]:
     The kind belongs to a sibling app, so it is met by its name: an identity key that says it
     identifies the customer. ``customer_key`` always does.
     """
-    marked = {
-        slug
-        for (kind, slug), item in release.items.items()
-        if kind == "identity_key" and getattr(item, "identifies_customer", False)
-    }
-    return marked | {"customer_key"}
+    key = "tools:customer_keys"
+    if key not in release.derived:
+        release.derived[key] = {"customer_key"} | {
+            slug
+            for (kind, slug), item in release.items.items()
+            if kind == "identity_key" and getattr(item, "identifies_customer", False)
+        }
+    marked: set[str] = release.derived[key]
+    return marked
 
 
 def _canonical_order(key: str) -> tuple[int, str]:

@@ -150,6 +150,9 @@ class PlainContract:
         return JSONResponse({"server": self.server.name, "tools": tools})
 
     async def call_tool(self, request: Request) -> Response:
+        if "origin" in request.headers:
+            # A web page the user happens to visit must not act on a server of this machine.
+            return self._answer("", error="Só programas chamam ferramentas.", status=403)
         call = await _body(request)
         if call is None:
             return self._answer("", error="O corpo deve ser {tool_name, arguments}.", status=422)

@@ -1,13 +1,15 @@
 """The demo servers' tools over their own small databases."""
 
+import argparse
 import json
 
+import httpx2
 import pytest
 from mcp.server.mcpserver.exceptions import ToolError
 
 from examples.mcp_servers import retail_data, telecom_data
 from examples.mcp_servers.retail import Retail
-from examples.mcp_servers.serving import Calls, Delays
+from examples.mcp_servers.serving import Calls, Delays, app_create, server_create
 from examples.mcp_servers.store import Store
 from examples.mcp_servers.telecom import Telecom
 
@@ -168,3 +170,51 @@ async def test_result__stored_for_a_key__is_json_text(retail):
 
     stored = retail.store.one("SELECT result FROM effects WHERE idempotency_key = 'k'")
     assert json.loads(stored["result"]) == done
+
+
+@pytest.mark.parametrize(
+    ("host", "listening", "refused"),
+    [
+        ("telecom-mcp:8100", "0.0.0.0", False),
+        ("127.0.0.1:8100", "0.0.0.0", False),
+        ("evil.test", "0.0.0.0", True),
+        ("evil.test", "127.0.0.1", True),
+    ],
+)
+async def test_server__asked_under_another_host_name__is_refused(telecom, host, listening, refused):
+    server = server_create("telecom", Calls(telecom.store, Delays()), [telecom.consultar_plano])
+    options = argparse.Namespace(host=listening, allowed_host=["telecom-mcp:8100"])
+    app = app_create(server, options)
+    body = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    headers = {"host": host, "accept": "application/json, text/event-stream"}
+
+    async with (
+        server.session_manager.run(),
+        httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app)) as client,
+    ):
+        answer = await client.post("http://server.test/mcp", json=body, headers=headers)
+
+    assert (answer.status_code == httpx2.codes.MISDIRECTED_REQUEST) is refused
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "status"),
+    [
+        (b'{"tool_name": "consultar_plano", "arguments": {"msisdn": "11999999999"}}', {}, 200),
+        (b'{"tool_name": "consultar_plano"}', {"origin": "http://evil.test"}, 403),
+        (b"{", {}, 422),
+        (b"[]", {}, 422),
+        (b'{"tool_name": 7}', {}, 422),
+        (b'{"tool_name": "consultar_plano", "arguments": []}', {}, 200),
+        (b'{"tool_name": "consultar_plano", "arguments": [1]}', {}, 422),
+    ],
+)
+async def test_plain_contract__body_of_any_kind__never_breaks(telecom, body, headers, status):
+    server = server_create("telecom", Calls(telecom.store, Delays()), [telecom.consultar_plano])
+    app = app_create(server, argparse.Namespace(host="127.0.0.1", allowed_host=[]))
+
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app)) as client:
+        answer = await client.post("http://127.0.0.1/tools/call", content=body, headers=headers)
+
+    assert answer.status_code == status
+    assert isinstance(answer.json()["ok"], bool)
