@@ -140,7 +140,7 @@ def _chosen(question: Question, finding: Finding) -> Route:
         margin=finding.margin,
         threshold=index.policy.confidence_threshold,
         tools=_state_tools(index, question.state, best.agent),
-        next_state=dict(facts.next_state),
+        next_state=_next_states(index, facts.next_state),
     )
     if finding.method == "state":
         return route
@@ -149,8 +149,14 @@ def _chosen(question: Question, finding: Finding) -> Route:
         route,
         domain=intent.domain or facts.domain,
         tools=tuple(dict.fromkeys(intent.mcp_tools)),
-        next_state={**facts.next_state, **intent.next_state},
+        next_state=_next_states(index, {**facts.next_state, **intent.next_state}),
     )
+
+
+def _next_states(index: RoutingIndex, states: Mapping[str, str]) -> dict[str, str]:
+    """Return outcome -> state with terminal states cleared: reaching one is the end of it."""
+    terminal = {state for state, policy in index.states.items() if policy.terminal}
+    return {outcome: "" if state in terminal else state for outcome, state in states.items()}
 
 
 def _state_tools(index: RoutingIndex, state: str, agent: str) -> tuple[str, ...]:
@@ -207,5 +213,5 @@ def _requested(index: RoutingIndex, speaker: str) -> Route:
         reason="the requested agent has no intents",
         tools=facts.model_tools,
         threshold=index.policy.confidence_threshold,
-        next_state=dict(facts.next_state),
+        next_state=_next_states(index, facts.next_state),
     )

@@ -139,6 +139,14 @@ def test_route__next_state__is_the_intents_over_the_agents():
     }
 
 
+def test_route__terminal_state__is_cleared_at_once():
+    agents = {**AGENTS, "orders_agent": AgentFacts(next_state={"answered": "DONE"})}
+    assert dict(route("meu pedido", agents=agents).next_state) == {
+        "answered": "",
+        "waiting": "WAITING_ORDER_CONFIRMATION",
+    }
+
+
 def test_explain__route__says_mode_route_and_candidates_in_json_types():
     assert explain(route("Onde está meu pedido?")) == {
         "mode": "router",

@@ -71,8 +71,8 @@ def test_state__tools__are_those_of_the_intents_that_lead_into_it():
 
 
 def test_state__next_states__are_the_agents_only():
-    agents = {**AGENTS, "orders_agent": AgentFacts(next_state={"answered": "DONE"})}
-    assert dict(route("sim", state=ORDER, agents=agents).next_state) == {"answered": "DONE"}
+    agents = {**AGENTS, "orders_agent": AgentFacts(next_state={"answered": "NEXT"})}
+    assert dict(route("sim", state=ORDER, agents=agents).next_state) == {"answered": "NEXT"}
 
 
 @pytest.mark.parametrize("state", ["", "NO_SUCH_STATE", "waiting_order_confirmation"])

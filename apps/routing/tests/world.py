@@ -62,6 +62,7 @@ INTENTS: dict[str, IntentConfig] = {
 }
 
 STATES = {
+    "done": StatePolicyConfig(state="DONE", agent="orders_agent", terminal=True),
     "waiting_billing": StatePolicyConfig(
         state="WAITING_BILLING_CONFIRMATION", agent="billing_agent"
     ),
