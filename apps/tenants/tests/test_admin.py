@@ -38,7 +38,7 @@ class TestKeys:
     def test_key__issued_by_alice__is_shown_once_and_works(self, world, as_alice, rf):
         response = as_alice.post(reverse(KEY + "add"), self.fields)
         assert response.status_code == 200
-        assert response.headers["Cache-Control"] == "no-store"
+        assert "no-store" in response.headers["Cache-Control"]
         text = response.context["text"]
         assert text in response.content.decode()
         assert principal_of(rf.get("/", HTTP_X_API_KEY=text)).scopes == {
@@ -198,7 +198,8 @@ class TestSwitching:
         assert as_alice.post("/tenant/", {"slug": slug}).status_code == 404
         assert "tenant" not in as_alice.session
 
-    def test_pick__by_get_or_signed_out__is_refused(self, as_alice, client):
+    def test_pick__by_get_or_signed_out__is_refused(self, as_alice, client, settings):
+        settings.LOGIN_URL = "/admin/login/"
         assert as_alice.get("/tenant/").status_code == 405
         assert client.post("/tenant/", {"slug": "acme"}).status_code == 302
 
