@@ -1,11 +1,14 @@
 """Which item of a release holds for a turn: where sibling apps meet, by slug. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from apps.agents.config import AgentConfig, MemoryPolicyConfig
 from apps.evals.config import JudgePolicyConfig
 from apps.governance.config import RailPolicyConfig
+from apps.governance.detection.masking import text_mask
+from apps.governance.vault import Vault
 from apps.routing.config import RoutingPolicyConfig
 from apps.routing.index import AgentFacts
 from apps.runtime.release import Release
@@ -125,3 +128,14 @@ def agent_next_state(turn: Turn) -> Mapping[str, str]:
     """Return the answering agent's map from outcome to next state."""
     agent = answering_agent(turn)
     return agent.next_state if agent is not None else {}
+
+
+def model_mask(turn: Turn) -> Callable[[str], str]:
+    """Return what hides personal data in tool results from a model.
+
+    The turn's own identifiers stay: an answer has to name the invoice it is about. New placeholders
+    live for this answer only.
+    """
+    return partial(
+        text_mask, vault=Vault(turn.vault), skip=frozenset(turn.business_context.values.values())
+    )

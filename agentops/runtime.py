@@ -27,6 +27,7 @@ from apps.runtime.turn import Turn
 from apps.tenants.scope import tenant_scope
 
 logger = logging.getLogger(__name__)
+SECRET_PREFIX = "AGENTOPS_SECRET__"  # noqa: S105  # a prefix of variables' names
 
 
 class Runtime:
@@ -140,6 +141,8 @@ class Runtime:
 def turn_open(taken: Taken) -> Turn:
     """Return the claimed turn with its release and the bindings of its environment."""
     release = release_load(taken.tenant_id, taken.release_id)
+    tenant_slug = taken.session_key.split(":", 1)[0]
+    bindings = bindings_load(taken.tenant_id, taken.environment, taken.bindings_version)
     return Turn(
         id=str(taken.turn_id),
         tenant=str(taken.tenant_id),
@@ -147,11 +150,24 @@ def turn_open(taken: Taken) -> Turn:
         inbound=taken.inbound,
         session=taken.session,
         environment=taken.environment,
-        bindings=bindings_load(taken.tenant_id, taken.environment, taken.bindings_version),
+        bindings={
+            name: secret_variable(tenant_slug, value) if name.startswith("credential:") else value
+            for name, value in bindings.items()
+        },
         fence=taken.fence,
         text=taken.inbound.text,
         vault=taken.session.vault,
     )
+
+
+def secret_variable(tenant_slug: str, name: str) -> str:
+    """Return the environment variable that holds the secret ``name`` of a tenant.
+
+    A binding is a tenant's to edit: it reaches variables of its own tenant only, never another's or
+    the process's own. ``-`` and ``_`` of a slug become ``_H`` and ``_U``, so no two slugs meet.
+    """
+    slug = tenant_slug.replace("_", "_U").replace("-", "_H").upper()
+    return f"{SECRET_PREFIX}{slug}__{name}"
 
 
 class LoopThread:

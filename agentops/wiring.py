@@ -13,7 +13,7 @@ from kombu.exceptions import OperationalError
 
 from agentops import celery, policies
 from agentops.pipeline import turn_pipeline
-from agentops.runtime import LoopThread, Runtime
+from agentops.runtime import SECRET_PREFIX, LoopThread, Runtime
 from apps.agents.calling import ModelCaller
 from apps.agents.providers.registry import Providers
 from apps.conversations import tasks
@@ -28,16 +28,9 @@ logger = logging.getLogger(__name__)
 _loop_thread: LoopThread | None = None
 
 
-SECRET_PREFIX = "AGENTOPS_SECRET_"  # noqa: S105  # a prefix of names
-
-
-def secret(name: str) -> str:
-    """Return the secret that a credential binding names: an environment variable of the process.
-
-    Only variables with the prefix count: a binding is a tenant's to edit and must never reach the
-    process's own keys.
-    """
-    return os.environ.get(name, "") if name.startswith(SECRET_PREFIX) else ""
+def secret(variable: str) -> str:
+    """Return the value of a variable that ``runtime.secret_variable`` named, "" when it is not set."""
+    return os.environ.get(variable, "") if variable.startswith(SECRET_PREFIX) else ""
 
 
 def tag_key() -> str:
