@@ -67,6 +67,13 @@ class StatePolicyConfig(KindConfig):
     )
 
 
+StrategyName = Literal["state", "keyword", "example"]
+
+
+def _strategies() -> list[StrategyName]:
+    return ["state", "keyword", "example"]
+
+
 class RoutingPolicyConfig(KindConfig):
     """How the answering agent is chosen. The item ``default`` is the tenant's policy."""
 
@@ -81,8 +88,8 @@ class RoutingPolicyConfig(KindConfig):
             "router: one agent answers. supervisor: several intents are asked to be split."
         ),
     )
-    strategies: list[Literal["state", "keyword", "example"]] = Field(
-        default_factory=lambda: ["state", "keyword", "example"],
+    strategies: list[StrategyName] = Field(
+        default_factory=_strategies,
         title=_("Strategies"),
         description=_("In this order; the first confident one decides."),
     )

@@ -133,13 +133,14 @@ def _carried(turn: Turn, keys: Mapping[str, IdentityKeyConfig]) -> dict[str, Fou
 
 
 def _first(payload: Mapping[str, Any], sources: list[str]) -> Found | None:
-    for source in sources:
-        path = source.removeprefix("payload.")
-        # A bare name may also stand in the free ``context`` object that older channels send.
-        for candidate in (path,) if "." in path else (path, f"context.{path}"):
-            value = identifier(_at(payload, candidate))
-            if value:
-                return Found(value, candidate)
+    """Return the first source that is not empty.
+
+    After all of them, bare names are looked up in the free ``context`` object of older channels.
+    """
+    paths = [source.removeprefix("payload.") for source in sources]
+    for path in (*paths, *(f"context.{path}" for path in paths if "." not in path)):
+        if value := identifier(_at(payload, path)):
+            return Found(value, path)
     return None
 
 

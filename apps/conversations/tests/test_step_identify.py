@@ -65,6 +65,11 @@ def test_identify__free_context_object__is_read_for_bare_names():
     assert context.sources["contract_key"] == "context.order_id"
 
 
+def test_identify__free_context_object__never_outranks_a_configured_source():
+    context, _ = identified({"context": {"invoice_id": "FAT-1"}, "order_id": "PED-1"})
+    assert context.get("contract_key") == "PED-1"
+
+
 def test_identify__path_with_payload_prefix__is_the_same_path():
     context, _ = identified({"message_id": "m-7"})
     assert context.get("interaction_key") == "m-7"
