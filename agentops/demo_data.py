@@ -105,9 +105,10 @@ def _touched(items: list[ConfigItem]) -> set[int]:
 
 def _bind(portable: Portable, addresses: Mapping[str, str]) -> list[str]:
     bound = {(b.environment, b.name): b for b in Binding.objects.filter(what="address")}
-    said = []
-    for environment in settings.RELEASE_ENVIRONMENTS:
-        for _what, name in portable.binding_names:
+    said: list[str] = []
+    for _what, name in portable.binding_names:
+        done = []
+        for environment in settings.RELEASE_ENVIRONMENTS:
             found, address = bound.get((environment, name)), addresses[name]
             if found is not None and found.value == address:
                 continue
@@ -117,7 +118,9 @@ def _bind(portable: Portable, addresses: Mapping[str, str]) -> list[str]:
             binding_set(
                 environment=environment, what="address", name=name, value=address, actor=ACTOR
             )
-            said.append(f"bound {name} in {environment} to {address}")
+            done.append(environment)
+        if done:
+            said.append(f"bound {name} to {addresses[name]} in {', '.join(done)}")
     return said
 
 
@@ -125,18 +128,22 @@ def _release(*, changed: bool) -> list[str]:
     """Publish and deploy, unless that would publish somebody's unfinished edits or undo their choice."""
     said = []
     latest = Release.objects.defer("manifest").order_by("-number").first()
-    if latest is None or (changed and not _edited_by_others()):
+    published = latest is None or (changed and not _edited_by_others())
+    if latest is None or published:
         latest = release_publish(actor=ACTOR, note="demo configuration")
         said.append(f"published release {latest.number} ({latest.sha256[:12]})")
     elif changed:
         said.append("not published: others edited here, publish when they are done")
     deployed = {d.environment: d for d in Deployment.objects.all()}
+    done = []
     for environment in settings.RELEASE_ENVIRONMENTS:
         current = deployed.get(environment)
         ours = current is not None and current.deployed_by == ACTOR
-        if current is None or (said and ours and current.release_id != latest.pk):
+        if current is None or (published and ours and current.release_id != latest.pk):
             release_deploy(release=latest, environment=environment, actor=ACTOR)
-            said.append(f"deployed release {latest.number} to {environment}")
+            done.append(environment)
+    if done:
+        said.append(f"deployed release {latest.number} to {', '.join(done)}")
     return said
 
 
