@@ -359,6 +359,25 @@ tools:
     assert tool.content["requires"] == ["id"]
 
 
+def test_seed__judges_as_plain_names__are_taken(tmp_path: Path) -> None:
+    portable, _report = in_folder(tmp_path, judges="judges: [groundedness]\n")
+    policy = next(i for i in portable.items if i.kind == "judge_policy")
+    assert policy.content["judges"] == [{"name": "groundedness"}]
+
+
+def test_seed__agents_own_routing_file__is_a_warning_and_listed(tmp_path: Path) -> None:
+    portable, report = in_folder(
+        tmp_path,
+        agents="agents:\n  - {agent_id: a, routing_config_path: ./a_routing.yaml}\n",
+        a_routing="intents: []\n",
+    )
+    assert {(line.action, line.file, line.path) for line in report.lines} >= {
+        ("warning", "agents.yaml", "agents[0].routing_config_path"),
+        ("dropped", "a_routing.yaml", ""),
+    }
+    assert [i.slug for i in portable.items if i.kind == "agent"] == ["a"]
+
+
 def test_seed__aliases_that_disagree__are_a_warning(tmp_path: Path) -> None:
     portable, report = in_folder(
         tmp_path, tools="tools:\n  t: {mcp_server: a, server: b, args_schema: {}}\n"

@@ -48,7 +48,7 @@ def _agent(name: str, record: Record, drafts: Drafts, folder: Folder) -> Draft |
         "description": record.text("description"),
         "domain": metadata.text("domain") or record.text("domain"),
         "tools": _tools(slug, record, drafts),
-        **_own_files(slug, record, metadata.text("system_prefix"), drafts, folder),
+        **_own_files(slug, record, _prefix(metadata, record), drafts, folder),
     }
     profile = profile_slug(record.text("profile", "model_profile", "llm_profile"))
     if profile and profile in drafts.of("model_profile"):
@@ -61,11 +61,23 @@ def _agent(name: str, record: Record, drafts: Drafts, folder: Folder) -> Draft |
     if enabled is not None:
         content["enabled"] = enabled
     content["metadata"] = _labels(metadata)
-    for field in _SHARED_PATHS:
-        record.drop(field, _("A release holds everything; files are found by their names."))
+    _shared_paths(record, folder)
     record.later("rag_namespace", _("Knowledge bases are not built yet."))
     record.drop("version", _("Revisions carry the version."))
     return drafts.add("agent", name, content, record, label=record.text("name"))
+
+
+def _prefix(metadata: Record, record: Record) -> str:
+    return metadata.text("system_prefix") or record.text("system_prefix")
+
+
+def _shared_paths(record: Record, folder: Folder) -> None:
+    for field in _SHARED_PATHS:
+        path = folder.follow(record.text(field)) if field in record.fields else None
+        if path is not None and path.resolve() not in folder.used:
+            record.warn(field, _("A file of its own; only the folder's general one is read."))
+        else:
+            record.drop(field, _("A release holds everything; files are found by their names."))
 
 
 def _labels(metadata: Record) -> dict[str, str]:

@@ -91,7 +91,10 @@ class Record:
         return Record(self.source, join(self.path, name), self.take(*names), self.report)
 
     def records(self, name: str, *keys: str) -> Iterator[tuple[str, "Record"]]:
-        """Yield (name, record) of a map of maps, or of a list of maps that name themselves in ``keys``."""
+        """Yield (name, record) of a map of maps, or of a list of maps that name themselves in ``keys``.
+
+        A text in the list is a map that has nothing but the name.
+        """
         value, path = self.take(name), join(self.path, name)
         if isinstance(value, dict):
             for key, fields in value.items():
@@ -102,6 +105,7 @@ class Record:
                 yield key, record
         elif isinstance(value, list):
             for index, fields in enumerate(value):
+                fields = {keys[0]: fields} if isinstance(fields, str) else fields
                 record = Record(self.source, join(path, index), fields, self.report)
                 found = record.text(*keys)
                 if found:
