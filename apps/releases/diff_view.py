@@ -8,9 +8,11 @@ from typing import Any
 
 from django.utils.translation import gettext, gettext_lazy
 
+from apps.releases.comparing import ItemChange
 from apps.releases.diff import FieldChange
+from apps.releases.links import kind_label, slug_link
 from apps.releases.word_diff import Piece, word_diff
-from apps.runtime.config import Config
+from apps.runtime.config import KINDS, Config
 
 LABELS = {
     "added": gettext_lazy("added"),
@@ -19,6 +21,7 @@ LABELS = {
     "text": gettext_lazy("changed"),
     "moved": gettext_lazy("order changed"),
 }
+SHOWN_ITEMS = 200
 FIRST_NAME = re.compile(r"[^.\[]*")
 
 
@@ -50,6 +53,9 @@ def value_text(value: Any) -> str:
         return gettext("yes") if value else gettext("no")
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return ", ".join(value) if value else gettext("(empty)")
+    if isinstance(value, dict) and all(isinstance(item, str) for item in value.values()):
+        lines = [f"{name}: {item}" for name, item in value.items()]
+        return "\n".join(lines) if lines else gettext("(empty)")
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
@@ -72,4 +78,57 @@ def _shown(config_class: type[Config], change: FieldChange) -> ShownChange:
         before=None if is_text or kind == "added" else value_text(change["before"]),
         after=None if is_text or kind == "removed" else value_text(change["after"]),
         pieces=word_diff(change["before"], change["after"]) if is_text else [],
+    )
+
+
+@dataclass(frozen=True)
+class ShownItem:
+    """One item that differs between two releases, as a page shows it."""
+
+    kind: str
+    slug: str
+    url: str
+    label: Any
+    changes: list[ShownChange] | None
+
+
+@dataclass(frozen=True)
+class ShownDifference:
+    """How two configurations differ: at most ``SHOWN_ITEMS`` of each sort, and how many more."""
+
+    count: int
+    changed: list[ShownItem]
+    others: list[tuple[Any, str, list[ShownItem], int]]
+
+
+def shown_difference(items: list[ItemChange]) -> ShownDifference:
+    """Return ``items`` as a page shows them."""
+    by_change = {
+        change: [item for item in items if item.change == change]
+        for change in ("added", "removed", "changed")
+    }
+    return ShownDifference(
+        count=len(items),
+        changed=[_shown_item(item) for item in by_change["changed"]],
+        others=[
+            (
+                LABELS[change],
+                change,
+                [_shown_item(item) for item in by_change[change][:SHOWN_ITEMS]],
+                max(0, len(by_change[change]) - SHOWN_ITEMS),
+            )
+            for change in ("added", "removed")
+            if by_change[change]
+        ],
+    )
+
+
+def _shown_item(item: ItemChange) -> ShownItem:
+    config_class = KINDS.get(item.kind, Config)
+    return ShownItem(
+        kind=kind_label(item.kind),
+        slug=item.slug,
+        url=slug_link(item.kind, item.slug),
+        label=LABELS[item.change],
+        changes=None if item.fields is None else shown_changes(config_class, item.fields),
     )

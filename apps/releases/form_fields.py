@@ -116,10 +116,17 @@ class Fraction(forms.FloatField):
     def __init__(self, *, exclusive: tuple[float | None, float | None], **kwargs: Any) -> None:
         self.above, self.below = exclusive
         super().__init__(**kwargs)
-        self.widget.attrs["step"] = "any"
 
     def prepare_value(self, value: Any) -> Any:
-        return repr(value) if isinstance(value, float) else value
+        # 30.0 is shown as 30; from 2^53 on a float is no longer the whole number it looks like.
+        if (
+            isinstance(value, float)
+            and value.is_integer()
+            and abs(value) < 2**53
+            and str(value) != "-0.0"
+        ):
+            return int(value)
+        return value
 
     def validate(self, value: Any) -> None:
         super().validate(value)

@@ -86,9 +86,7 @@ class ConfigForm(forms.Form):
     def lock(self) -> None:
         """Show everything and let nothing be changed, for whoever may only look."""
         self.locked = True
-        for field in self.fields.values():
-            key = "readonly" if isinstance(field.widget, TYPED) else "disabled"
-            field.widget.attrs[key] = True
+        _lock(self)
         for part in self.nested.values():
             part.lock()
 
@@ -300,9 +298,8 @@ class ItemForm(forms.Form):
         help_text=_("Kept with the revision and shown in the history."),
     )
     base = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
-    overwrite = forms.IntegerField(
-        widget=forms.CheckboxInput(check_test=lambda value: False), required=False
-    )
+    # A box that only a refused save shows: the number of the revision to be saved over.
+    overwrite = forms.IntegerField(widget=forms.HiddenInput, min_value=1, required=False)
 
     def __init__(self, *args: Any, kind: str, new: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -319,6 +316,10 @@ class ItemForm(forms.Form):
         if ConfigItem.objects.filter(kind=self.kind, slug=slug).exists():
             raise ValidationError(_("There is already an item with this slug."))
         return slug
+
+    def lock(self) -> None:
+        """Show everything and let nothing be changed."""
+        _lock(self)
 
     def error_list(self) -> list[tuple[str, str, str]]:
         """Return every error as (id of its field, label, message)."""
@@ -342,6 +343,12 @@ def errors_show(item_form: ItemForm, form: ConfigForm, errors: Iterable[FieldErr
             item_form.add_error(path[0], error["message"])
         else:
             form.error_add(path, error["message"])
+
+
+def _lock(form: forms.Form) -> None:
+    for field in form.fields.values():
+        key = "readonly" if isinstance(field.widget, TYPED) else "disabled"
+        field.widget.attrs[key] = True
 
 
 def _errors_of(form: forms.Form) -> list[tuple[str, str, str]]:

@@ -24,6 +24,7 @@ from django.utils.translation import gettext_lazy
 from unfold.decorators import display
 
 from apps.releases.choices import ReferenceChoices
+from apps.releases.config_admin import ConfigAdmin
 from apps.releases.content import InvalidContent
 from apps.releases.diff_view import shown_changes
 from apps.releases.forms import (
@@ -35,7 +36,6 @@ from apps.releases.forms import (
 )
 from apps.releases.links import item_link, shown_usages
 from apps.releases.models import ConfigItem, Revision
-from apps.releases.scoped_admin import ScopedAdmin, actor_of
 from apps.releases.selectors import item_history, item_used_by, revision_content, revision_diff
 from apps.releases.services import (
     ItemInUse,
@@ -45,6 +45,7 @@ from apps.releases.services import (
     item_save,
 )
 from apps.runtime.config import KindConfig
+from apps.tenants.tenant_admin import actor_of
 
 HISTORY_PAGE = 50
 
@@ -69,7 +70,7 @@ class StateFilter(SimpleListFilter):
         return queryset.filter(archived_at__isnull=self.value() != "archived")
 
 
-class KindAdmin(ScopedAdmin):
+class KindAdmin(ConfigAdmin):
     """The admin of one kind of configuration; the model is its proxy."""
 
     icon = "settings"
@@ -133,6 +134,7 @@ class KindAdmin(ScopedAdmin):
             else:
                 return self._saved(request, item_form, revision)
         if not may_save:
+            item_form.lock()
             form.lock()
         return self._edit_page(request, item, item_form, form, conflict)
 
@@ -300,20 +302,23 @@ class KindAdmin(ScopedAdmin):
     def _item_page(
         self, request: HttpRequest, template: str, title: Any, item: Any, context: dict[str, Any]
     ) -> HttpResponse:
+        may_change = self.has_change_permission(request)
         tabs = item and [
             {"name": name, "title": text, "url": self._url(name, item.pk)}
             for name, text in (
-                ("change", _("Edit")),
+                ("change", _("Edit") if may_change else _("View")),
                 ("history", _("History")),
                 ("used_by", _("Used by")),
             )
         ]
         match = request.resolver_match
+        view = (match.url_name or "") if match else ""
         extra = {
             "tabs": tabs,
-            "tab": match.url_name.removeprefix(self._name("")) if match and match.url_name else "",
-            "may_change": self.has_change_permission(request),
+            "tab": "history" if view.endswith("_diff") else view.removeprefix(self._name("")),
+            "may_change": may_change,
             "list_url": self._url("changelist"),
+            "original": item,
         }
         for name in ("diff", "history", "archive", "restore") if item else ():
             extra[f"{name}_url"] = self._url(name, item.pk)
