@@ -10,12 +10,13 @@ http = get_asgi_application()
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
 
+from agentops.doorway import Doorway  # noqa: E402
 from agentops.lifespan import Lifespan  # noqa: E402
 from apps.gateway.routing import websocket_urlpatterns  # noqa: E402
 
 application = ProtocolTypeRouter(
     {
-        "http": http,
+        "http": Doorway(http),
         "websocket": AllowedHostsOriginValidator(URLRouter(websocket_urlpatterns)),
         "lifespan": Lifespan(),
     }

@@ -5,12 +5,12 @@ import fcntl
 import logging
 from typing import IO, Any
 
-from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from agentops import wiring
 from apps.conversations.tasks import sweep_all
+from apps.tenants.threads import in_thread
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ async def sweep_forever() -> None:
     """Sweep now (a restart loses no work) and then every ``TURN_SWEEP_SECONDS``."""
     while True:
         try:
-            await sync_to_async(sweep_all)()
+            await in_thread(sweep_all)
         except Exception:
             logger.exception("the sweep failed; the next one tries again")
         await asyncio.sleep(settings.TURN_SWEEP_SECONDS)

@@ -104,6 +104,7 @@ if EMBEDDED_DATABASE:
 # The owner of the tables, used by migrations only. The application's own role owns nothing, so
 # that row-level security holds for it.
 MIGRATION_DATABASE_URL = env("MIGRATION_DATABASE_URL", default="")
+DATABASE_THREADS = int(number("DATABASE_THREADS", 8, low=1, high=200))
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 AUTH_USER_MODEL = "tenants.User"
 AUTHENTICATION_BACKENDS = ["apps.tenants.backends.MembershipBackend"]
@@ -159,6 +160,23 @@ DEFAULT_ENVIRONMENT = "production"
 RELEASE_CACHE_SIZE = int(number("RELEASE_CACHE_SIZE", 64, low=1, high=10_000))
 
 # -- doors -------------------------------------------------------------------------------------
+VERSION = "0.1.0"
+# What was built, a commit for example; an image sets it.
+REVISION = env("REVISION", default="")
+# Dotted names of what only the composition root can know.
+READY_CHECKS = {
+    "database": "agentops.readiness.database",
+    "migrations": "agentops.readiness.migrations",
+    "channel_layer": "agentops.readiness.channel_layer",
+    "broker": "agentops.readiness.broker",
+    "runtime": "agentops.readiness.runtime",
+}
+DEBUG_ROUTE = "agentops.debugging.route_explain"
+DEBUG_IDENTITY = "agentops.debugging.identity_explain"
+DEBUG_TOOLS = "agentops.debugging.tools_list"
+DEBUG_TOOL_CALL = "agentops.debugging.tool_call"
+DEBUG_ENVIRONMENT = "agentops.debugging.environment_describe"
+READY_SECONDS = number("READY_SECONDS", 2, low=0.1, high=30)
 GATEWAY_CHANNELS = ["web", "whatsapp", "voice", "teams", "api"]
 CONTRACT_VERSION = "gateway-request-v1"
 WAIT_SECONDS = number("WAIT_SECONDS", 30, low=0, high=120)
@@ -167,6 +185,8 @@ SSE_KEEPALIVE_SECONDS = number("SSE_KEEPALIVE_SECONDS", 15, low=0.2, high=300)
 SSE_REPLAY_LIMIT = int(number("SSE_REPLAY_LIMIT", 100, low=1, high=10_000))
 MESSAGE_MAX_BYTES = int(number("MESSAGE_MAX_BYTES", 256 * 1024, low=1024, high=16 * 1024 * 1024))
 DATA_UPLOAD_MAX_MEMORY_SIZE = 8 * 1024 * 1024
+# A form sends one field per keyword, example or argument; the default of 1000 would refuse some.
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 20_000
 SESSION_TOKEN_MAX_AGE_SECONDS = int(
     number("SESSION_TOKEN_MAX_AGE_SECONDS", 3600, low=60, high=2_592_000)
 )
@@ -183,7 +203,13 @@ REST_FRAMEWORK = {
 SPECTACULAR_SETTINGS = {
     "TITLE": "AgentOps",
     "DESCRIPTION": "One message in, one governed answer out.",
-    "VERSION": "0.1.0",
+    "VERSION": VERSION,
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "apps.gateway.openapi.doors_documented",
+    ],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",

@@ -3,11 +3,10 @@
 import uuid
 from collections.abc import Sequence
 
-from asgiref.sync import sync_to_async
-
 from apps.conversations import announcing, ledger, selectors, services
 from apps.runtime.ports import LedgerCall, LedgerResult, LedgerState
 from apps.runtime.turn import ChatMessage, Turn
+from apps.tenants.threads import in_thread
 
 
 def tenant_of(turn: Turn) -> int:
@@ -19,14 +18,22 @@ class DatabaseLedger:
     """A ``Ledger`` in the database."""
 
     async def begin(self, turn: Turn, calls: Sequence[LedgerCall]) -> list[LedgerState]:
-        return await sync_to_async(ledger.ledger_begin)(
-            tenant_id=tenant_of(turn), turn_id=turn.id, fence=turn.fence, calls=calls
+        return await in_thread(
+            ledger.ledger_begin,
+            tenant_id=tenant_of(turn),
+            turn_id=turn.id,
+            fence=turn.fence,
+            calls=calls,
         )
 
     async def finish(self, turn: Turn, results: Sequence[LedgerResult]) -> None:
         if results:
-            await sync_to_async(ledger.ledger_finish)(
-                tenant_id=tenant_of(turn), turn_id=turn.id, fence=turn.fence, results=results
+            await in_thread(
+                ledger.ledger_finish,
+                tenant_id=tenant_of(turn),
+                turn_id=turn.id,
+                fence=turn.fence,
+                results=results,
             )
 
 
@@ -36,8 +43,11 @@ class DatabaseHistory:
     async def recent(self, turn: Turn, limit: int) -> tuple[ChatMessage, ...]:
         if limit == 0 or turn.session.turn_number == 1:
             return ()
-        return await sync_to_async(selectors.messages_recent)(
-            tenant_id=tenant_of(turn), session_id=uuid.UUID(turn.session.id), limit=limit
+        return await in_thread(
+            selectors.messages_recent,
+            tenant_id=tenant_of(turn),
+            session_id=uuid.UUID(turn.session.id),
+            limit=limit,
         )
 
 
@@ -45,12 +55,14 @@ class DatabaseTurnStore:
     """A ``TurnStore`` that announces what it wrote."""
 
     async def settle(self, turn: Turn) -> None:
-        await sync_to_async(services.turn_settle)(turn=turn, tenant_id=tenant_of(turn))
+        await in_thread(services.turn_settle, turn=turn, tenant_id=tenant_of(turn))
 
     async def deliver(self, turn: Turn) -> None:
-        more = await sync_to_async(services.turn_deliver)(
-            tenant_id=tenant_of(turn), turn_id=uuid.UUID(turn.id)
+        more = await in_thread(
+            services.turn_deliver, tenant_id=tenant_of(turn), turn_id=uuid.UUID(turn.id)
         )
-        await announcing.announce(tenant_of(turn), turn.session.key.split(":", 2)[-1])
+        await announcing.announce(
+            tenant_of(turn), turn.session.key.split(":", 2)[-1], settled=turn.id
+        )
         if more:
-            await sync_to_async(services.doorbell)(tenant_of(turn), uuid.UUID(turn.id))
+            await in_thread(services.doorbell, tenant_of(turn), uuid.UUID(turn.id))

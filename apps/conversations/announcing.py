@@ -1,12 +1,19 @@
 """Wakes whoever waits for a session: the channel layer carries no data, only "look again"."""
 
+import asyncio
 import logging
 
 from channels.layers import get_channel_layer
+from redis.exceptions import RedisError
 
 from apps.runtime.canonical import sha256_text
 
 logger = logging.getLogger(__name__)
+
+# How a layer that is down shows itself; Redis has exceptions of its own.
+LAYER_SECONDS = 1.0
+"""How long a turn or a door waits for the layer: its client retries for a minute on its own."""
+LAYER_ERRORS = (OSError, RuntimeError, TimeoutError, RedisError)
 
 
 def session_group(tenant_id: int, session_name: str) -> str:
@@ -17,10 +24,14 @@ def session_group(tenant_id: int, session_name: str) -> str:
     return f"t{tenant_id}.s{sha256_text(session_name)[:40]}"
 
 
-async def announce(tenant_id: int, session_name: str) -> None:
-    """Wake the session's viewers. A layer that is down costs a log line: viewers poll as well."""
+async def announce(tenant_id: int, session_name: str, *, settled: str = "") -> None:
+    """Wake the session's viewers. A layer that is down costs a log line: viewers poll as well.
+
+    ``settled``: the id of the turn whose end this is, for those who wait for one turn only.
+    """
     try:
-        layer = get_channel_layer()
-        await layer.group_send(session_group(tenant_id, session_name), {"type": "session.changed"})
-    except (OSError, RuntimeError, TimeoutError) as error:
+        message = {"type": "session.changed", "settled": settled}
+        async with asyncio.timeout(LAYER_SECONDS):
+            await get_channel_layer().group_send(session_group(tenant_id, session_name), message)
+    except LAYER_ERRORS as error:
         logger.warning("viewers of a session were not woken: %s", type(error).__name__)

@@ -12,7 +12,6 @@ from http.cookies import CookieError, SimpleCookie
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.contrib.auth import get_user
 from django.contrib.auth.models import AnonymousUser
@@ -27,6 +26,7 @@ from apps.tenants.keyless import keyless_allowed
 from apps.tenants.models import User
 from apps.tenants.roles import EVERY_PERMISSION, KEY_SCOPES, permissions_of, scopes_of
 from apps.tenants.services import key_digest
+from apps.tenants.threads import in_thread
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -108,14 +108,16 @@ async def aprincipal_of(
     request: HttpRequest, *, tenant: str = "", query_token: bool = False
 ) -> Principal:
     """``principal_of`` for async views."""
-    return await sync_to_async(principal_of)(request, tenant=tenant, query_token=query_token)
+    return await in_thread(principal_of, request, tenant=tenant, query_token=query_token)
 
 
 async def aprincipal_of_scope(scope: Mapping[str, Any], *, tenant: str = "") -> Principal:
     """``principal_of`` for a websocket's connection scope; ``?token=`` counts."""
-    return await sync_to_async(principal_of)(
-        request_of_scope(scope), tenant=tenant, query_token=True
-    )
+    return await in_thread(_principal_of_scope, scope, tenant)
+
+
+def _principal_of_scope(scope: Mapping[str, Any], tenant: str) -> Principal:
+    return principal_of(request_of_scope(scope), tenant=tenant, query_token=True)
 
 
 def request_of_scope(scope: Mapping[str, Any]) -> HttpRequest:

@@ -15,6 +15,8 @@ _DIGITS = re.compile(r"\d{4,}")
 # Differences and sums are offered for short results only; in long ones chance would find a match.
 _MOST_TO_COMBINE = 24
 _LONGEST_TEXT = 50_000
+_NOT_COMPACT = re.compile(r"[^a-z0-9]")
+_LONGEST_NAME = 400  # an identifier with its blanks and marks
 
 
 class Evidence:
@@ -39,11 +41,13 @@ class Evidence:
             for key in fact.keys:
                 self._add_parts(key)
         self.digits.update(_DIGITS.findall(text))
-        self.keys.update(status_keys(_WORDS.findall(fold(text).replace("_", " "))))
-        compact = re.sub(r"[^a-z0-9]", "", fold(text))
-        if 3 <= len(compact) <= 40:
-            self.keys.add(f"i:{compact}")
-        self.keys.add(f"w:{fold(text.strip())}")
+        folded = fold(text)
+        self.keys.update(status_keys(_WORDS.findall(folded.replace("_", " "))))
+        if len(text) <= _LONGEST_NAME:
+            compact = _NOT_COMPACT.sub("", folded)
+            if 3 <= len(compact) <= 40:
+                self.keys.add(f"i:{compact}")
+        self.keys.add(f"w:{folded.strip()}")
 
     def add_identifiers(self, text: str) -> None:
         """Take only numbers that name something: a protocol that an earlier answer gave."""
@@ -114,9 +118,9 @@ class Evidence:
 
 
 def evidence_of(turn: Turn) -> Evidence:
-    """Return the evidence of ``turn``: ok tool results, what the customer said, the context.
+    """Return the evidence that is of this turn: ok tool results, what was asked of them and said.
 
-    Of earlier answers only identifiers count; the prompt does not count.
+    The prompt does not count.
     """
     evidence = Evidence()
     for call in turn.tool_calls:
@@ -129,9 +133,13 @@ def evidence_of(turn: Turn) -> Evidence:
     for value in turn.business_context.values.values():
         evidence.add_text(value)
     evidence.add_text(turn.text)
+    return evidence
+
+
+def add_memory(evidence: Evidence, turn: Turn) -> None:
+    """Add what was said before: of earlier answers only identifiers count."""
     for message in turn.memory:
         if message.role == "user":
             evidence.add_text(message.text)
         else:
             evidence.add_identifiers(message.text)
-    return evidence

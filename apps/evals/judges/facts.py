@@ -64,6 +64,7 @@ _GROUPED = re.compile(
 _IDENTIFIER = re.compile(
     r"(?<![\w.,\-/])(?=[\w\-/]{0,60}\d)(?=[\w\-/]{0,60}[a-z])[a-z0-9]{1,60}(?:[\-_/][a-z0-9]{1,60}){0,6}(?!\w)"
 )
+_DIGIT = re.compile(r"\d")
 _QUANTITY = re.compile(r"\d+(?:[.,]\d+)?[a-z]{1,4}")
 _NUMBER = re.compile(
     r"(?P<money>(?:r\$|us\$|\$|€|£|brl|usd|eur) ?)?(?<![\w.])-?(?P<body>\d+(?:[.,]\d+)*)(?: ?(?P<unit>%|reais|real|dolares|dollars|euros))?"
@@ -100,7 +101,8 @@ def facts_find(text: str) -> list[Fact]:
     constants = [_constant(found.group()) for found in _CONSTANT.finditer(text)]
     folded = fold(_CONSTANT.sub(" ", text))
     facts = list(_statuses(folded, text))
-    for pattern, read in _READINGS:
+    # Every other reading begins with a digit somewhere.
+    for pattern, read in _READINGS if _DIGIT.search(folded) else ():
         found: list[Fact] = []
         folded = pattern.sub(lambda m, f=found, r=read: _taken(m, f, r), folded)  # type: ignore[misc]
         facts += found

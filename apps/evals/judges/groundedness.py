@@ -1,7 +1,7 @@
 """Groundedness: what the answer states is in the evidence."""
 
 from apps.evals.judges.base import AnswerJudge, Judgement
-from apps.evals.judges.evidence import evidence_of
+from apps.evals.judges.evidence import add_memory, evidence_of
 from apps.evals.judges.facts import facts_find
 from apps.runtime.turn import Turn
 
@@ -25,6 +25,10 @@ class Groundedness(AnswerJudge):
             return Judgement(1.0, reason="no factual claim")
         evidence = evidence_of(turn)
         missing = [fact for fact in facts if not evidence.holds(fact)]
+        if missing:
+            # The conversation is read only for what this turn does not hold.
+            add_memory(evidence, turn)
+            missing = [fact for fact in missing if not evidence.holds(fact)]
         share = 1 - len(missing) / len(facts)
         if any(fact.kind == "money" for fact in missing):
             share = min(share, INVENTED_AMOUNT_CAP)
