@@ -41,7 +41,10 @@ class Session(TenantOwned):
         verbose_name_plural = _("sessions")
         ordering = ["-updated_at"]
         constraints = [models.UniqueConstraint(fields=["tenant", "key"], name="session_key_once")]
-        indexes = [models.Index(fields=["tenant", "-updated_at"], name="session_recent")]
+        indexes = [
+            models.Index(fields=["tenant", "-updated_at"], name="session_recent"),
+            models.Index(fields=["tenant", "name"], name="session_named"),
+        ]
 
     def __str__(self) -> str:
         return self.key

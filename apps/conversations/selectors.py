@@ -9,10 +9,11 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from apps.conversations.models import Event, Message, Session, TurnRecord
-from apps.releases.selectors import deployed_release
+from apps.releases.selectors import deployed_release, release_load
 from apps.runtime.canonical import sha256_text
-from apps.runtime.turn import ChatMessage
-from apps.tenants.scope import tenant_scope, tenant_transaction
+from apps.runtime.release import Release
+from apps.runtime.turn import ChatMessage, SessionState
+from apps.tenants.scope import tenant_transaction
 
 
 def messages_recent(
@@ -69,26 +70,58 @@ def session_find(*, tenant_id: int, key: str) -> Session | None:
     return found
 
 
+def session_find_named(*, tenant_id: int, name: str) -> Session | None:
+    """Return the tenant's newest session called ``name``, whoever was asked for in it, or ``None``."""
+    with tenant_transaction(tenant_id):
+        found: Session | None = (
+            Session.objects.filter(name=name).order_by("-updated_at", "-created_at").first()
+        )
+    return found
+
+
+def session_state(*, tenant_id: int, key: str) -> SessionState | None:
+    """Return what the session ``key`` would bring to its next turn, but for its vault."""
+    session = session_find(tenant_id=tenant_id, key=key)
+    if session is None:
+        return None
+    return SessionState(
+        id=str(session.id),
+        key=session.key,
+        agent=session.agent,
+        turn_number=session.turn_number + 1,
+        next_state=session.next_state,
+        active_agent=session.active_agent,
+        business_context=json.loads(session.business_context),
+    )
+
+
 def session_key_named(*, tenant_id: int, tenant_slug: str, environment: str, name: str) -> str:
     """Return the key of the newest session called ``name``.
 
     When there is none: the key it will have under the tenant's default agent.
     """
-    with tenant_transaction(tenant_id):
-        known = (
-            Session.objects.filter(name=name)
-            .order_by("-updated_at")
-            .values_list("key", flat=True)
-            .first()
-        )
+    known = session_find_named(tenant_id=tenant_id, name=name)
     if known is not None:
-        return str(known)
-    with tenant_scope(tenant_id):
-        release = deployed_release(environment)
-    agent = None
-    if release is not None:
-        agent = import_string(settings.TURN_AGENT_RESOLVER)(release, None)
+        return known.key
+    agent = agent_requested(tenant_id=tenant_id, environment=environment, agent=None)
     return f"{tenant_slug}:{agent or ''}:{name}"
+
+
+def release_running(*, tenant_id: int, environment: str) -> Release | None:
+    """Return the release that the tenant's ``environment`` runs, parsed, or ``None``."""
+    with tenant_transaction(tenant_id):
+        deployed = deployed_release(environment)
+    return None if deployed is None else release_load(tenant_id, deployed.pk)
+
+
+def agent_requested(*, tenant_id: int, environment: str, agent: str | None) -> str | None:
+    """Return the agent a message for ``agent`` (``None``: the default) is for; ``None`` when the
+    running release has none of that name, or there is no release."""
+    release = release_running(tenant_id=tenant_id, environment=environment)
+    if release is None:
+        return None
+    found: str | None = import_string(settings.TURN_AGENT_RESOLVER)(release, agent)
+    return found
 
 
 def session_messages(*, tenant_id: int, key: str, limit: int) -> list[dict[str, Any]] | None:
@@ -151,9 +184,8 @@ def session_checkpoint(*, tenant_id: int, key: str, full: bool) -> dict[str, Any
 
 
 def agents_deployed(*, tenant_id: int, environment: str) -> dict[str, Any]:
-    """Return the enabled agents of the deployed release, and which is the default."""
-    with tenant_scope(tenant_id):
-        release = deployed_release(environment)
+    """Return the enabled agents of the running release, and which is the default."""
+    release = release_running(tenant_id=tenant_id, environment=environment)
     if release is None:
         return {"agents": [], "default_agent_id": None, "release": None}
     agents = [
@@ -175,12 +207,13 @@ def agents_deployed(*, tenant_id: int, environment: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class EventRow:
-    """One event as streams send it."""
+    """One event as streams send it. ``turn_id`` is "" for what belongs to no turn."""
 
     sequence: int
     event_type: str
     payload: str
     created_at: str
+    turn_id: str = ""
 
 
 @dataclass(frozen=True)
@@ -206,14 +239,31 @@ def event_start(
     return EventStart(cursor=after, resync=False)
 
 
-def events_after(
-    *, tenant_id: int, session_id: uuid.UUID, after: int, limit: int
-) -> list[EventRow]:
-    """Return up to ``limit`` events with a sequence above ``after``, in order."""
+def turn_start(*, tenant_id: int, turn_id: uuid.UUID) -> int:
+    """Return the cursor just before the first event of a turn."""
     with tenant_transaction(tenant_id):
+        events = Event.objects.filter(turn_id=turn_id).order_by("sequence")
+        first = events.values_list("sequence", flat=True).first()
+    return (first or 1) - 1
+
+
+def events_after(
+    *,
+    tenant_id: int,
+    session_id: uuid.UUID,
+    after: int,
+    limit: int,
+    turn_id: uuid.UUID | None = None,
+) -> list[EventRow]:
+    """Return up to ``limit`` events with a sequence above ``after``, in order; with ``turn_id``
+    only that turn's."""
+    with tenant_transaction(tenant_id):
+        events = Event.objects.filter(session_id=session_id, sequence__gt=after)
+        if turn_id is not None:
+            events = events.filter(turn_id=turn_id)
         rows = list(
-            Event.objects.filter(session_id=session_id, sequence__gt=after)
-            .order_by("sequence")
-            .values_list("sequence", "event_type", "payload", "created_at")[:limit]
+            events.order_by("sequence").values_list(
+                "sequence", "event_type", "payload", "created_at", "turn_id"
+            )[:limit]
         )
-    return [EventRow(s, t, p, at.isoformat()) for s, t, p, at in rows]
+    return [EventRow(s, t, p, at.isoformat(), str(turn or "")) for s, t, p, at, turn in rows]

@@ -4,29 +4,33 @@ import functools
 import logging
 import re
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
 import structlog
+from django.core.exceptions import SuspiciousOperation
 from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
 from django.utils.translation import gettext as _
 from django.views.decorators.csrf import csrf_exempt
 from rest_framework import exceptions
 
-from apps.gateway.contract import body_read
-from apps.gateway.problems import Problem, not_found
-from apps.tenants.auth import Principal, aprincipal_of
+from apps.gateway.bodies import body_of
+from apps.gateway.contract import text_in
+from apps.gateway.problems import Problem, broken, invalid, not_found, refusal
+from apps.runtime.turn import Caller
+from apps.tenants.auth import Principal, principal_of
+from apps.tenants.threads import in_thread
 
 logger = logging.getLogger(__name__)
-_REQUEST_ID = re.compile(r"^[A-Za-z0-9._:-]{1,100}$")
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,100}")
 View = Callable[..., Awaitable[HttpResponseBase]]
 
 
 def door(*methods: str) -> Callable[[View], View]:
     """Make an async view a door: its methods, problem bodies, and the echo of ``x-request-id``.
 
-    Doors take keys and tokens, so Django's CSRF check is off here; for logins
-    ``tenants.auth`` checks it.
+    Doors take keys and tokens, so Django's CSRF check is off here; for logins ``tenants.auth``
+    checks it. The view gets ``request_id``.
     """
 
     def decorate(view: View) -> View:
@@ -34,7 +38,7 @@ def door(*methods: str) -> Callable[[View], View]:
         @functools.wraps(view)
         async def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             request_id = request.headers.get("x-request-id", "")
-            if not _REQUEST_ID.match(request_id):
+            if not _REQUEST_ID.fullmatch(request_id):
                 request_id = uuid.uuid4().hex
             with structlog.contextvars.bound_contextvars(request_id=request_id):
                 response = await _answered(
@@ -43,6 +47,7 @@ def door(*methods: str) -> Callable[[View], View]:
             response.headers["x-request-id"] = request_id
             return response
 
+        answer.methods = methods  # type: ignore[attr-defined]  # read by the schema's test
         return answer
 
     return decorate
@@ -53,37 +58,29 @@ async def _answered(
 ) -> HttpResponseBase:
     if request.method not in methods:
         allowed = ", ".join(methods)
-        problem = Problem(405, "METHOD_NOT_ALLOWED", f"Use {allowed}.", headers={"Allow": allowed})
-        return problem.response()
+        detail = _("Use %(methods)s.") % {"methods": allowed}
+        return Problem(405, "METHOD_NOT_ALLOWED", detail, headers={"Allow": allowed}).response()
     try:
         return await view(request, *args, **kwargs)
     except Problem as problem:
         return problem.response()
     except exceptions.APIException as error:
         return refusal(error).response()
+    except SuspiciousOperation:
+        return Problem(400, "BAD_REQUEST", _("The request is not valid.")).response()
     except Exception:
         error_id = uuid.uuid4().hex
         logger.exception("a door broke, error %s", error_id)
-        return Problem(
-            500, "INTERNAL_ERROR", _("Something went wrong on our side.") + f" ({error_id})"
-        ).response()
-
-
-def refusal(error: exceptions.APIException) -> Problem:
-    """Return the problem body of a refusal by ``tenants.auth``."""
-    if error.status_code == 404:
-        return not_found()
-    headers = {"WWW-Authenticate": 'Bearer realm="agentops"'} if error.status_code == 401 else {}
-    return Problem(
-        error.status_code, str(error.get_codes()).upper(), str(error.detail), headers=headers
-    )
+        problem = broken()
+        problem.extra["error_id"] = error_id
+        return problem.response()
 
 
 async def caller(
     request: HttpRequest, *scopes: str, tenant: str = "", query_token: bool = False
 ) -> Principal:
     """Return the principal of ``request``, who holds every one of ``scopes``."""
-    principal = await aprincipal_of(request, tenant=tenant, query_token=query_token)
+    principal = await in_thread(principal_of, request, tenant=tenant, query_token=query_token)
     for scope in scopes:
         principal.require(scope)
     return principal
@@ -91,14 +88,19 @@ async def caller(
 
 async def caller_and_body(request: HttpRequest, *scopes: str) -> tuple[Principal, dict[str, Any]]:
     """Return the principal and the JSON body of a request that may name its tenant there."""
-    body = body_read(request.body)
-    named = body.get("tenant_id")
-    if named is not None and not isinstance(named, str):
-        raise Problem(
-            422, "INVALID_GATEWAY_REQUEST", "tenant_id: must be text",
-            errors=[{"field": "tenant_id", "message": "must be text"}],
-        )  # fmt: skip
-    return await caller(request, *scopes, tenant=(named or "").strip()), body
+    body = body_of(request)
+    tenant = text_in(body, "tenant_id", "tenant_id")
+    return await caller(request, *scopes, tenant=tenant), body
+
+
+def caller_facts(principal: Principal) -> Caller:
+    """Return what a turn may know of its caller's credential."""
+    return Caller(
+        principal=principal.name,
+        may_name_customer=principal.has("identity:assert") and not principal.session,
+        customer=dict(principal.customer),
+        demo=principal.demo,
+    )
 
 
 def may_enter(principal: Principal, session_key: str) -> None:
@@ -113,8 +115,19 @@ def may_enter(principal: Principal, session_key: str) -> None:
         raise not_found()
 
 
-def event_stream(content: Any) -> StreamingHttpResponse:
-    """Return ``content`` (async iterator of bytes) as server-sent events."""
+def whole_number(request: HttpRequest, name: str, *, default: int, low: int, high: int) -> int:
+    """Return the whole number in a query parameter."""
+    value = request.GET.get(name)
+    if value is None:
+        return default
+    if not value.isascii() or not value.isdigit() or not low <= int(value[:9]) <= high:
+        message = _("must be a whole number from %(low)d to %(high)d") % {"low": low, "high": high}
+        raise invalid(name, message, code="INVALID_PARAMETER")
+    return int(value)
+
+
+def event_stream(content: AsyncIterator[bytes]) -> StreamingHttpResponse:
+    """Return ``content`` as server-sent events."""
     return StreamingHttpResponse(
         content,
         content_type="text/event-stream",

@@ -1,10 +1,14 @@
-"""Problem bodies (RFC 9457): every refusal says which field and what to do."""
+"""Problem bodies (RFC 9457): every refusal says which field and what to do.
+
+Titles and codes are for programs and stay English; details follow the caller's language.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils.translation import gettext as _
+from django.views import defaults
 from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import exception_handler as drf_handler
@@ -27,7 +31,8 @@ TITLES = {
 
 
 class Problem(Exception):
-    """A request that is refused. ``errors``: one {field, message} for each wrong field."""
+    """A request that is refused. ``errors``: one {field, message} for each wrong field; ``extra``:
+    members of this kind of problem alone."""
 
     def __init__(
         self,
@@ -37,6 +42,7 @@ class Problem(Exception):
         *,
         errors: Sequence[Mapping[str, str]] = (),
         headers: Mapping[str, str] | None = None,
+        extra: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(detail)
         self.status = status
@@ -44,6 +50,7 @@ class Problem(Exception):
         self.detail = detail
         self.errors = [dict(error) for error in errors]
         self.headers = dict(headers or {})
+        self.extra = dict(extra or {})
 
     def body(self) -> dict[str, Any]:
         """Return the JSON body."""
@@ -56,7 +63,7 @@ class Problem(Exception):
         }
         if self.errors:
             body["errors"] = self.errors
-        return body
+        return {**body, **self.extra}
 
     def response(self) -> HttpResponse:
         """Return the response."""
@@ -87,15 +94,25 @@ def exception_handler(
     answer = drf_handler(error, dict(context))
     if answer is None:
         return None
-    errors: list[dict[str, str]] = []
-    detail = _("The request is not valid.")
     if isinstance(error, exceptions.ValidationError):
-        errors = list(_flat(error.detail))
-    elif isinstance(error, exceptions.APIException):
-        detail = str(error.detail)
-    code = getattr(error, "default_code", "error").upper()
-    problem = Problem(answer.status_code, code, detail, errors=errors)
+        return Problem(
+            422, "INVALID_REQUEST", _("The request is not valid."), errors=list(_flat(error.detail))
+        ).response()
+    if not isinstance(error, exceptions.APIException):
+        return not_found().response() if answer.status_code == 404 else None
+    problem = refusal(error)
+    problem.headers.update({k: v for k, v in answer.headers.items() if k != "Content-Type"})
     return problem.response()
+
+
+def refusal(error: exceptions.APIException) -> Problem:
+    """Return the problem of what ``tenants.auth`` or DRF refuses."""
+    if error.status_code == 404:
+        return not_found()
+    codes = error.get_codes()
+    code = codes if isinstance(codes, str) else error.default_code
+    headers = {"WWW-Authenticate": 'Bearer realm="agentops"'} if error.status_code == 401 else {}
+    return Problem(error.status_code, code.upper(), str(error.detail), headers=headers)
 
 
 def _flat(detail: Any, prefix: str = "") -> Any:
@@ -109,11 +126,31 @@ def _flat(detail: Any, prefix: str = "") -> Any:
         yield {"field": prefix or "body", "message": str(detail)}
 
 
+def handler400(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """What Django itself refuses, a Host it does not serve for example."""
+    if _is_browser(request):
+        return defaults.bad_request(request, exception)
+    return Problem(400, "BAD_REQUEST", _("The request is not valid.")).response()
+
+
 def handler404(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Unknown paths answer like unknown things."""
+    if _is_browser(request):
+        return defaults.page_not_found(request, exception)
     return not_found().response()
 
 
 def handler500(request: HttpRequest) -> HttpResponse:
     """A surprise shows nothing of itself."""
-    return Problem(500, "INTERNAL_ERROR", _("Something went wrong on our side.")).response()
+    if _is_browser(request):
+        return defaults.server_error(request)
+    return broken().response()
+
+
+def broken() -> Problem:
+    """Return the 500."""
+    return Problem(500, "INTERNAL_ERROR", _("Something went wrong on our side."))
+
+
+def _is_browser(request: HttpRequest) -> bool:
+    return "text/html" in request.headers.get("accept", "")

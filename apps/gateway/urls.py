@@ -2,14 +2,28 @@
 
 from django.urls import path
 
-from apps.gateway import api
+from apps.gateway import api, debug, health, sessions
 
 urlpatterns = [
     path("gateway/message", api.message_post, name="message-post"),
     path("gateway/message/sse", api.message_stream, name="message-stream"),
     path("gateway/turns/<uuid:turn_id>", api.turn_get, name="turn-get"),
-    path("gateway/events/<str:session_id>", api.session_events, name="session-events"),
-    path("sessions/<str:session_id>/messages", api.session_messages, name="session-messages"),
-    path("sessions/<str:session_id>/checkpoint", api.session_checkpoint, name="session-checkpoint"),
-    path("agents", api.agents_list, name="agents-list"),
+    path("gateway/events/<str:session_id>", sessions.session_events, name="session-events"),
+    path("gateway/sessions/token", sessions.session_token, name="session-token"),
+    path("sessions/<str:session_id>/messages", sessions.session_messages, name="session-messages"),
+    path(
+        "sessions/<str:session_id>/checkpoint",
+        sessions.session_checkpoint,
+        name="session-checkpoint",
+    ),
+    path("agents", sessions.agents_list, name="agents-list"),
+    path("health", health.health, name="health"),
+    path("ready", health.ready, name="ready"),
+    path("version", health.version, name="version"),
+    path("debug/route", debug.debug_route, name="debug-route"),
+    path("debug/identity", debug.debug_identity, name="debug-identity"),
+    path("debug/mcp/tools", debug.debug_tools, name="debug-tools"),
+    path("debug/mcp/call/<str:tool>", debug.debug_tool_call, name="debug-tool-call"),
+    path("debug/usage", debug.debug_usage, name="debug-usage"),
+    path("debug/env", debug.debug_environment, name="debug-environment"),
 ]

@@ -184,6 +184,10 @@ class Migration(migrations.Migration):
             model_name='session',
             index=models.Index(fields=['tenant', '-updated_at'], name='session_recent'),
         ),
+        migrations.AddIndex(
+            model_name='session',
+            index=models.Index(fields=['tenant', 'name'], name='session_named'),
+        ),
         migrations.AddConstraint(
             model_name='session',
             constraint=models.UniqueConstraint(fields=('tenant', 'key'), name='session_key_once'),
