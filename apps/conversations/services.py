@@ -23,7 +23,7 @@ from apps.conversations.models import Message, OutboundMessage, Session, TurnRec
 from apps.conversations.record import turn_record
 from apps.conversations.sealing import seal, unseal
 from apps.releases.models import Deployment
-from apps.releases.selectors import release_load
+from apps.releases.selectors import deployed_note, deployed_seen, release_load
 from apps.runtime.canonical import canonical_json
 from apps.runtime.ports import LeaseLost
 from apps.runtime.turn import Inbound, SessionState, Turn
@@ -76,9 +76,6 @@ class Taken:
 
 # -- accept ------------------------------------------------------------------------------------
 
-_last_deployed: dict[tuple[int, str], uuid.UUID] = {}
-
-
 def turn_accept(
     *, inbound: Inbound, tenant_slug: str, environment: str, only_session: str = ""
 ) -> Accepted:
@@ -92,7 +89,7 @@ def turn_accept(
     """
     tenant_id = current_tenant_id()
     while True:
-        known = _last_deployed.get((tenant_id, environment)) or _deployed_now(environment)
+        known = deployed_seen(tenant_id, environment) or _deployed_now(environment)
         agent = _requested_agent(known, inbound.agent)
         if only_session and only_session != f"{tenant_slug}:{agent}:{inbound.session}":
             raise ForeignSession(only_session)
@@ -100,7 +97,7 @@ def turn_accept(
             session, release_id, bindings_version = _session_lock(
                 inbound, tenant_slug, agent, environment
             )
-            _last_deployed[(tenant_id, environment)] = release_id
+            deployed_note(tenant_id, environment, release_id)
             if release_id == known or _requested_agent(release_id, inbound.agent) == agent:
                 return _turn_store(inbound, session, release_id, bindings_version)
             # The default agent changed between the two reads: begin again with the new release.

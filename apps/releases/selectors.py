@@ -110,12 +110,24 @@ _releases: BoundedCache[tuple[int, str], runtime_release.Release] = BoundedCache
 _bindings: BoundedCache[tuple[int, str, int], dict[str, str]] = BoundedCache(
     lambda: settings.RELEASE_CACHE_SIZE * 4
 )
+_seen: BoundedCache[tuple[int, str], UUID] = BoundedCache(lambda: 10_000)
 
 
 def caches_clear() -> None:
     """Forget what this process has loaded. For tests, whose rollbacks give numbers out again."""
-    for cache in (_shas, _releases, _bindings):
+    for cache in (_shas, _releases, _bindings, _seen):
         cache.clear()
+
+
+def deployed_seen(tenant_id: int, environment: str) -> UUID | None:
+    """Return the release that ``environment`` was last seen to run by this process: a guess that
+    saves a query, for who checks it."""
+    return _seen.get((tenant_id, environment))
+
+
+def deployed_note(tenant_id: int, environment: str, release_id: UUID) -> None:
+    """Keep what ``deployed_seen`` returns."""
+    _seen.put((tenant_id, environment), release_id)
 
 
 def deployed_release(environment: str) -> Release | None:
