@@ -28,18 +28,22 @@ def answer_body(view: TurnView, *, trace: bool) -> dict[str, Any]:
     }
     if trace:
         metadata.update(trace_metadata(record))
-    body = {
+    return {
         "channel": view.channel,
         "session_id": view.session_key,
         "text": view.answer,
         "metadata": metadata,
     }
-    return body
 
 
 def answer_response(view: TurnView, *, trace: bool) -> HttpResponse:
     """Return 200 with the answer of a settled turn."""
-    return JsonResponse(answer_body(view, trace=trace))
+    return json_answer(answer_body(view, trace=trace))
+
+
+def json_answer(body: dict[str, Any]) -> HttpResponse:
+    """Return what was stored as JSON in readable UTF-8: a store has kept it, so it can be encoded."""
+    return JsonResponse(body, json_dumps_params={"ensure_ascii": False})
 
 
 def turn_path(turn_id: object) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import structlog
 from django.core.exceptions import SuspiciousOperation
-from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.utils.translation import gettext as _
 from django.views.decorators.csrf import csrf_exempt
 from rest_framework import exceptions
@@ -45,6 +45,8 @@ def door(*methods: str) -> Callable[[View], View]:
                     view, methods, request, args, {**kwargs, "request_id": request_id}
                 )
             response.headers["x-request-id"] = request_id
+            if isinstance(response, HttpResponse):
+                response.headers["Content-Length"] = str(len(response.content))
             return response
 
         answer.methods = methods  # type: ignore[attr-defined]  # read by the schema's test

@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from apps.conversations import selectors
+from apps.gateway.answers import json_answer
 from apps.gateway.api import not_deployed, still_allowed
 from apps.gateway.contract import conversation_read, object_in, text_in, unknown
 from apps.gateway.doors import caller, caller_and_body, door, event_stream, may_enter, whole_number
@@ -67,7 +68,7 @@ async def session_messages(
     )
     if found is None:
         raise not_found()
-    return JsonResponse({"session_id": key, "messages": found})
+    return json_answer({"session_id": key, "messages": found})
 
 
 @door("GET")
@@ -84,7 +85,7 @@ async def session_checkpoint(
     )
     if found is None:
         raise not_found()
-    return JsonResponse(found)
+    return json_answer(found)
 
 
 @door("GET")
@@ -96,7 +97,7 @@ async def agents_list(request: HttpRequest, request_id: str) -> HttpResponseBase
         tenant_id=principal.tenant_id,
         environment=principal.environment,
     )
-    return JsonResponse(found)
+    return json_answer(found)
 
 
 @door("POST")
