@@ -137,6 +137,11 @@ class BindingForm(forms.ModelForm):  # type: ignore[type-arg]
         key = {name: typed.get(name, getattr(self.instance, name)) for name in ("what", "name")}
         if self.errors:
             return typed
+        if (
+            self.instance.pk is None
+            and Binding.objects.filter(**key, environment=typed["environment"]).exists()
+        ):
+            self.add_error("name", _("It is already bound there; change that binding."))
         try:
             binding_check(**key, value=typed["value"])
         except InvalidBinding as error:

@@ -2,8 +2,10 @@
 
 import re
 from html.parser import HTMLParser
+from typing import Any
 
 from django.http import QueryDict
+from django.test import Client
 
 
 def submission(html: str) -> QueryDict:
@@ -20,10 +22,23 @@ def submission(html: str) -> QueryDict:
     return data
 
 
+def send(client: Client, url: str, data: QueryDict, **options: Any) -> Any:
+    """Post ``data`` with every value of every name."""
+    return client.post(url, dict(data.lists()), **options)
+
+
+def editable(html: str) -> list[str]:
+    """Return the names of the controls of ``html`` that a person can change."""
+    parser = _Controls()
+    parser.feed(html)
+    return parser.changeable
+
+
 class _Controls(HTMLParser):
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.sent: list[tuple[str, str]] = []
+        self.changeable: list[str] = []
         self.templates = 0
         self.area: tuple[str, list[str]] | None = None
         self.select: tuple[str, bool, list[tuple[str, bool]]] | None = None
@@ -35,6 +50,8 @@ class _Controls(HTMLParser):
         if self.templates or "disabled" in given:
             return
         name = given.get("name", "")
+        if tag in ("input", "textarea", "select") and given.get("type") != "hidden":
+            self.changeable += [] if "readonly" in given else [name]
         if tag == "input" and name:
             self._input(name, given)
         elif tag == "textarea":

@@ -1,0 +1,464 @@
+"""The admin of configuration: Alice edits, Bob (auditor) reads, Charlie of another tenant sees nothing."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from apps.releases.kinds import proxies
+from apps.releases.links import item_link
+from apps.releases.models import ConfigItem, Revision
+from apps.releases.services import item_archive, item_save
+from apps.releases.tests.browser import editable, send, submission
+from apps.releases.tests.conftest import small_world
+from apps.tenants.models import AuditEntry, Membership
+from apps.tenants.scope import tenant_transaction
+from apps.tenants.services import membership_grant
+from conftest import World
+
+Page = Callable[[str], str]
+
+
+@pytest.fixture
+def small(world: World) -> World:
+    """acme with an agent, its prompt and policies, an intent, a tool and its server."""
+    with tenant_transaction(world.acme):
+        small_world()
+    return world
+
+
+def item(world: World, kind: str, slug: str) -> ConfigItem:
+    with tenant_transaction(world.acme):
+        return ConfigItem.objects.select_related("head").get(kind=kind, slug=slug)
+
+
+def page_of(world: World, kind: str, slug: str, page: str = "") -> str:
+    url = item_link(kind, item(world, kind, slug).pk)
+    return url.replace("/change/", f"/{page}/") if page else url
+
+
+def revisions(world: World, kind: str, slug: str) -> list[tuple[int, str, str]]:
+    with tenant_transaction(world.acme):
+        found = Revision.objects.filter(item__kind=kind, item__slug=slug).order_by("number")
+        return list(found.values_list("number", "author", "note"))
+
+
+def content(world: World, kind: str, slug: str) -> dict[str, Any]:
+    head = item(world, kind, slug).head
+    assert head is not None
+    found: dict[str, Any] = json.loads(head.content)
+    return found
+
+
+def text(response: Any) -> str:
+    return str(response.content.decode())
+
+
+# -- edit ----------------------------------------------------------------------------------------
+def test_save__of_a_changed_field__makes_a_revision_by_the_editor(
+    small: World, as_alice: Client
+) -> None:
+    url = page_of(small, "agent", "billing_agent")
+    data = submission(text(as_alice.get(url)))
+    data["content-max_tool_rounds"] = "7"
+    data["note"] = "More rounds"
+    response = send(as_alice, url, data, follow=True)
+    assert revisions(small, "agent", "billing_agent") == [
+        (1, "user:alice", ""),
+        (2, "user:alice", "More rounds"),
+    ]
+    assert content(small, "agent", "billing_agent")["max_tool_rounds"] == 7
+    assert "Saved as revision 2." in text(response)
+
+
+@pytest.mark.parametrize(
+    ("kind", "slug"),
+    [
+        ("prompt", "billing"),
+        ("model_profile", "default"),
+        ("memory_policy", "default"),
+        ("rail_policy", "default"),
+        ("judge_policy", "default"),
+        ("agent", "billing_agent"),
+        ("tool_server", "telecom"),
+        ("tool", "get_bill"),
+        ("intent", "bill_explain"),
+    ],
+)
+def test_save__of_an_untouched_page__makes_no_revision(
+    small: World, as_alice: Client, kind: str, slug: str
+) -> None:
+    url = page_of(small, kind, slug)
+    response = send(as_alice, url, submission(text(as_alice.get(url))), follow=True)
+    assert len(revisions(small, kind, slug)) == 1
+    assert "Nothing changed, so no revision was made." in text(response)
+
+
+def test_save__of_a_new_name_only__makes_no_revision_and_keeps_the_name(
+    small: World, as_alice: Client
+) -> None:
+    url = page_of(small, "agent", "billing_agent")
+    data = submission(text(as_alice.get(url)))
+    data["name"], data["owner"] = "Bills", "Finance"
+    response = send(as_alice, url, data, follow=True)
+    assert len(revisions(small, "agent", "billing_agent")) == 1
+    saved = item(small, "agent", "billing_agent")
+    assert (saved.name, saved.owner) == ("Bills", "Finance")
+    assert "The content is unchanged" in text(response)
+
+
+def test_save__after_somebody_else__is_refused_and_loses_nothing(
+    small: World, as_alice: Client
+) -> None:
+    url = page_of(small, "prompt", "billing")
+    data = submission(text(as_alice.get(url)))
+    with tenant_transaction(small.acme):
+        item_save(kind="prompt", slug="billing", content={"system": "Theirs."}, actor="user:dora")
+    data["content-system"] = "Mine, \r\nof two lines."
+    response = send(as_alice, url, data)
+    page = text(response)
+    assert "user:dora saved revision 2" in page
+    assert "?from=1&amp;to=2" in page
+    assert submission(page)["content-system"] == "Mine, \r\nof two lines."
+    assert content(small, "prompt", "billing")["system"] == "Theirs."
+
+    again = submission(page)
+    assert "user:dora saved revision 2" in text(send(as_alice, url, again)), "no box, no overwrite"
+    again["overwrite"] = "2"
+    send(as_alice, url, again)
+    assert content(small, "prompt", "billing")["system"] == "Mine, \nof two lines."
+
+
+def test_save__over_a_revision_that_is_no_longer_the_head__is_refused_again(
+    small: World, as_alice: Client
+) -> None:
+    url = page_of(small, "prompt", "billing")
+    data = submission(text(as_alice.get(url)))
+    with tenant_transaction(small.acme):
+        for words in ("Two.", "Three."):
+            item_save(kind="prompt", slug="billing", content={"system": words}, actor="user:dora")
+    data["content-system"], data["overwrite"] = "Mine.", "2"
+    assert "user:dora saved revision 3" in text(send(as_alice, url, data))
+    assert content(small, "prompt", "billing")["system"] == "Three."
+
+
+def test_save__of_content_the_class_refuses__says_so_at_the_field(
+    small: World, as_alice: Client
+) -> None:
+    url = page_of(small, "rail_policy", "default")
+    data = submission(text(as_alice.get(url)))
+    data["content-input-0-code"] = "NONSENSE"
+    page = text(send(as_alice, url, data))
+    assert "unknown rail" in page
+    assert submission(page)["content-input-0-code"] == "NONSENSE"
+    assert len(revisions(small, "rail_policy", "default")) == 1
+
+
+def test_save__with_a_reference_to_another_tenants_item__is_refused(
+    small: World, as_alice: Client
+) -> None:
+    with tenant_transaction(small.other):
+        item_save(kind="prompt", slug="secret_of_other", content={"system": "x"}, actor="c")
+    url = page_of(small, "agent", "billing_agent")
+    data = submission(text(as_alice.get(url)))
+    assert "secret_of_other" not in text(as_alice.get(url))
+    data["content-prompt"] = "secret_of_other"
+    assert "There is no “secret_of_other” to choose." in text(send(as_alice, url, data))
+
+
+@pytest.mark.parametrize("base", ["", "-1", "x", "9" * 400])
+def test_save__with_a_broken_base__is_refused(small: World, as_alice: Client, base: str) -> None:
+    url = page_of(small, "prompt", "billing")
+    data = submission(text(as_alice.get(url)))
+    data["base"], data["content-system"] = base, "Changed."
+    assert send(as_alice, url, data).status_code == 200
+    assert len(revisions(small, "prompt", "billing")) == 1
+
+
+def test_add__with_a_new_slug__makes_the_item(small: World, as_alice: Client) -> None:
+    url = reverse("admin:agents_prompt_add")
+    data = submission(text(as_alice.get(url)))
+    data["slug"], data["content-system"] = "greeting", "Hello {{ agent }}.\r\n"
+    data["_continue"] = ""
+    response = send(as_alice, url, data, follow=True)
+    assert response.status_code == 200
+    assert revisions(small, "prompt", "greeting") == [(1, "user:alice", "")]
+    assert content(small, "prompt", "greeting")["system"] == "Hello {{ agent }}.\n"
+
+
+@pytest.mark.parametrize(
+    ("slug", "message"),
+    [
+        ("billing", "There is already an item with this slug."),
+        ("with space", "Use letters, digits"),
+        ("", "This field is required."),
+        ("x" * 121, "at most 120 characters"),
+        ("a\x00b", "Null characters are not allowed."),
+    ],
+)
+def test_add__with_a_slug_that_cannot_be__is_refused(
+    small: World, as_alice: Client, slug: str, message: str
+) -> None:
+    url = reverse("admin:agents_prompt_add")
+    data = submission(text(as_alice.get(url)))
+    data["slug"], data["content-system"] = slug, "Changed."
+    assert message in text(send(as_alice, url, data))
+    assert content(small, "prompt", "billing")["system"] == "You explain bills."
+
+
+# -- who may ---------------------------------------------------------------------------------------
+def test_change_page__for_an_auditor__shows_everything_and_saves_nothing(
+    small: World, as_alice: Client, as_bob: Client
+) -> None:
+    url = page_of(small, "intent", "bill_explain")
+    page = text(as_bob.get(url))
+    assert "bill_explain" in page
+    assert 'value="invoice"' in page
+    form = page[page.index('id="item_form"') :]
+    assert editable(form[: form.index("</form>")]) == []
+    data = submission(text(as_alice.get(url)))
+    data["content-priority"] = "1"
+    assert send(as_bob, url, data).status_code == 403
+    assert as_bob.get(reverse("admin:routing_intent_add")).status_code == 403
+    assert len(revisions(small, "intent", "bill_explain")) == 1
+
+
+@pytest.mark.parametrize("page", ["", "history", "diff", "used-by", "archive", "restore"])
+def test_item_pages__for_another_tenant__are_the_404_of_an_absent_item(
+    small: World, as_charlie: Client, page: str
+) -> None:
+    url = page_of(small, "agent", "billing_agent", page)
+    absent = url.replace(str(item(small, "agent", "billing_agent").pk), "987654321")
+    for method in (as_charlie.get, as_charlie.post):
+        foreign, missing = method(url), method(absent)
+        assert foreign.status_code == 404
+        assert missing.status_code == 404
+        assert foreign.content == missing.content
+
+
+@pytest.mark.parametrize("page", ["archive", "restore"])
+def test_item_changes__for_an_auditor__are_forbidden(
+    small: World, as_bob: Client, page: str
+) -> None:
+    url = page_of(small, "agent", "billing_agent", page)
+    assert as_bob.post(url, {"revision": "1"}).status_code == 403
+
+
+@pytest.mark.parametrize("role", ["business_owner", "approver", "operator"])
+def test_saving__by_role__is_for_admins_and_business_owners(
+    small: World, as_alice: Client, as_bob: Client, role: str
+) -> None:
+    with tenant_transaction(small.acme):
+        Membership.objects.filter(user=small.bob).delete()
+        membership_grant(user=small.bob, role=role, actor="test")
+    url = page_of(small, "agent", "billing_agent")
+    data = submission(text(as_alice.get(url)))
+    data["content-max_tool_rounds"] = "9"
+    expected = 302 if role == "business_owner" else 403
+    assert send(as_bob, url, data).status_code == expected
+
+
+def test_delete__of_an_item__has_no_page(small: World, as_alice: Client) -> None:
+    url = page_of(small, "agent", "billing_agent", "delete")
+    assert as_alice.post(url, {"post": "yes"}).status_code == 403
+    changelist = reverse("admin:agents_agent_changelist")
+    key = item(small, "agent", "billing_agent").pk
+    as_alice.post(changelist, {"action": "delete_selected", "_selected_action": [key]})
+    assert item(small, "agent", "billing_agent").pk == key
+
+
+def test_anonymous__asking_for_an_item__is_sent_to_sign_in(small: World, client: Client) -> None:
+    response = client.get(page_of(small, "agent", "billing_agent"))
+    assert response.status_code == 302
+    assert "/login/" in response.headers["Location"]
+
+
+# -- history, differences, used by, archive ------------------------------------------------------
+def test_history__of_an_item__lists_author_note_and_head(small: World, as_bob: Client) -> None:
+    with tenant_transaction(small.acme):
+        item_save(
+            kind="prompt",
+            slug="billing",
+            content={"system": "You explain invoices."},
+            actor="user:dora",
+            note="Clearer <b>words</b>",
+        )
+    page = text(as_bob.get(page_of(small, "prompt", "billing", "history")))
+    assert "user:dora" in page
+    assert "Clearer &lt;b&gt;words&lt;/b&gt;" in page
+    assert "Make this the head again" not in page
+
+
+def test_diff__of_a_long_text__marks_words_by_more_than_colour(
+    small: World, as_bob: Client
+) -> None:
+    before = (
+        "You explain bills to customers.\nAlways name the due date and the amount of each bill."
+    )
+    after = before.replace("bills", "invoices").replace(" and the amount", "")
+    with tenant_transaction(small.acme):
+        for words in (before, after):
+            item_save(kind="prompt", slug="billing", content={"system": words}, actor="user:dora")
+    page = text(as_bob.get(page_of(small, "prompt", "billing", "diff")))
+    assert "From revision 2 to revision 3" in page
+    assert '<del><span class="ao-sr">[removed: </span>bills<' in page
+    assert '<ins><span class="ao-sr">[added: </span>invoices<' in page
+    assert "System prompt" in page
+    any_two = text(
+        as_bob.get(page_of(small, "prompt", "billing", "diff"), {"from": "1", "to": "2"})
+    )
+    assert "From revision 1 to revision 2" in any_two
+
+
+@pytest.mark.parametrize("number", ["99", "x", "-1", "²", "9" * 30, "1\x00"])
+def test_diff__with_a_revision_that_is_none__is_404(
+    small: World, as_bob: Client, number: str
+) -> None:
+    url = page_of(small, "prompt", "billing", "diff")
+    assert as_bob.get(url, {"from": number}).status_code == 404
+
+
+def test_restore__of_an_older_revision__makes_it_the_head_again(
+    small: World, as_alice: Client
+) -> None:
+    with tenant_transaction(small.acme):
+        item_save(kind="prompt", slug="billing", content={"system": "New."}, actor="user:dora")
+    url = page_of(small, "prompt", "billing", "restore")
+    assert as_alice.get(url).status_code == 404
+    response = as_alice.post(url, {"revision": "1"}, follow=True)
+    assert "Revision 1 is the head again." in text(response)
+    assert content(small, "prompt", "billing")["system"] == "You explain bills."
+    assert len(revisions(small, "prompt", "billing")) == 2
+
+
+def test_restore__to_a_revision_of_another_item__is_404(small: World, as_alice: Client) -> None:
+    url = page_of(small, "prompt", "billing", "restore")
+    assert as_alice.post(url, {"revision": "2"}).status_code == 404
+
+
+def test_used_by__of_a_prompt__links_to_the_agent(small: World, as_bob: Client) -> None:
+    page = text(as_bob.get(page_of(small, "prompt", "billing", "used-by")))
+    link = reverse("admin:agents_agent_by_slug", args=["billing_agent"])
+    assert f'<a href="{link}">billing_agent</a>' in page
+    response = as_bob.get(link)
+    assert response.headers["Location"] == page_of(small, "agent", "billing_agent")
+
+
+def test_archive__of_an_item_in_use__shows_its_users_and_archives_nothing(
+    small: World, as_alice: Client
+) -> None:
+    page = text(as_alice.post(page_of(small, "prompt", "billing", "archive")))
+    assert "Not archived" in page
+    assert "billing_agent" in page
+    assert item(small, "prompt", "billing").archived_at is None
+
+
+def test_archive__of_an_unused_item__hides_it_until_asked_for(
+    small: World, as_alice: Client
+) -> None:
+    url = page_of(small, "intent", "bill_explain", "archive")
+    assert "Archive “bill_explain”?" in text(as_alice.get(url))
+    as_alice.post(url)
+    listing = reverse("admin:routing_intent_changelist")
+    assert "bill_explain" not in text(as_alice.get(listing)).split('id="changelist"')[1]
+    assert "bill_explain" in text(as_alice.get(listing, {"state": "archived"}))
+    history = page_of(small, "intent", "bill_explain", "history")
+    assert "Make this the head again" in text(as_alice.get(history))
+    as_alice.post(page_of(small, "intent", "bill_explain", "restore"), {"revision": "1"})
+    assert item(small, "intent", "bill_explain").archived_at is None
+
+
+# -- every kind, many rows ---------------------------------------------------------------------
+@pytest.mark.parametrize("model", sorted(proxies(), key=lambda model: model.__name__))
+def test_pages_of_a_kind__in_an_empty_tenant__are_there(
+    world: World, as_alice: Client, model: type[ConfigItem]
+) -> None:
+    name = f"admin:{model._meta.app_label}_{model._meta.model_name}"
+    assert as_alice.get(reverse(f"{name}_changelist")).status_code == 200
+    assert as_alice.get(reverse(f"{name}_add")).status_code == 200
+
+
+def queries_of(client: Client, url: str) -> int:
+    with CaptureQueriesContext(
+        connection,
+    ) as captured:
+        assert client.get(url).status_code == 200
+    return len(captured)
+
+
+def test_pages__with_300_items__ask_as_many_queries_as_with_three(
+    small: World, as_alice: Client
+) -> None:
+    urls = [
+        reverse("admin:tools_tool_changelist"),
+        page_of(small, "agent", "billing_agent"),
+        page_of(small, "agent", "billing_agent", "history"),
+        page_of(small, "tool", "get_bill", "used-by"),
+        reverse("admin:index"),
+    ]
+
+    def add(numbers: range) -> None:
+        with tenant_transaction(small.acme):
+            for number in numbers:
+                tool = {"mcp_server": "telecom", "description": str(number)}
+                item_save(kind="tool", slug=f"tool_{number}", content=tool, actor="a")
+            tools = {"prompt": "billing", "tools": [f"tool_{n}" for n in range(numbers.stop)]}
+            item_save(kind="agent", slug="billing_agent", content=tools, actor="a")
+
+    add(range(2))
+    for url in urls:
+        as_alice.get(url)
+    few = [queries_of(as_alice, url) for url in urls]
+    add(range(2, 300))
+    many = [queries_of(as_alice, url) for url in urls]
+    # Too many tools to list: their labels are asked for by slug, once for the field and once more.
+    assert [after - before for before, after in zip(few, many, strict=True)] == [0, 1, 0, 0, 0]
+
+
+def test_options__searched_by_an_auditor__are_the_tenants_own(
+    small: World, as_bob: Client, as_charlie: Client, client: Client
+) -> None:
+    url = reverse("admin:releases_options", args=["tool"])
+    found = {"results": [{"id": "get_bill", "text": "get_bill"}], "pagination": {"more": False}}
+    assert as_bob.get(url, {"term": "BILL"}).json() == found
+    assert as_bob.get(url, {"term": "nothing", "page": "x"}).json()["results"] == []
+    assert as_charlie.get(url, {"term": "bill"}).json()["results"] == []
+    assert as_bob.get(reverse("admin:releases_options", args=["sandwich"])).status_code == 404
+    assert client.get(url).status_code == 302
+
+
+def test_options__of_many_items__come_page_by_page(small: World, as_alice: Client) -> None:
+    with tenant_transaction(small.acme):
+        for number in range(70):
+            item_save(
+                kind="tool",
+                slug=f"t{number:03}",
+                content={"mcp_server": "telecom"},
+                actor="a",
+                name=f"Número {number}",
+            )
+        item_archive(item=ConfigItem.objects.get(slug="t000"), actor="a")
+    url = reverse("admin:releases_options", args=["tool"])
+    pages = [as_alice.get(url, {"term": "númer", "page": str(page)}).json() for page in (1, 2, 3)]
+    assert [len(page["results"]) for page in pages] == [30, 30, 9]
+    assert [page["pagination"]["more"] for page in pages] == [True, True, False]
+    assert pages[0]["results"][0] == {"id": "t001", "text": "t001 — Número 1"}
+
+
+def test_saving_in_the_admin__is_told_by_the_audit_trail(small: World, as_alice: Client) -> None:
+    url = page_of(small, "agent", "billing_agent")
+    data = submission(text(as_alice.get(url)))
+    data["content-label_answers"] = "on"
+    send(as_alice, url, data)
+    with tenant_transaction(small.acme):
+        last = AuditEntry.objects.order_by("-sequence")[0]
+    assert (last.actor, last.action, last.entity) == (
+        "user:alice",
+        "item.saved",
+        "agent:billing_agent",
+    )
