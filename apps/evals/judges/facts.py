@@ -43,7 +43,9 @@ _MONTHS = {
 _MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
 
 # List numbers, and ways to say "always".
-_NO_FACT = re.compile(r"^\s*\d{1,2}[.)\-](?=\s)|\b24/7\b|\b24 ?(?:h|horas|hours)\b", re.MULTILINE)
+_NO_FACT = re.compile(
+    r"^[ \t]{0,20}\d{1,2}[.)\-](?=\s)|\b24/7\b|\b24 ?(?:h|horas|hours)\b", re.MULTILINE
+)
 _ISO_DATE = re.compile(
     r"(?<!\d)(\d{4})-(\d{2})-(\d{2})(?:[t ](\d{2}):(\d{2})[\d:.]*z?(?:[+-]\d{2}:?\d{2})?)?(?!\d)"
 )

@@ -43,6 +43,7 @@ FAMILIES = (
 _SPECIFIC = frozenset(f.name for f in FAMILIES) - {GENERIC, REQUEST, "delivery", "payment"}
 # How far behind "solicitei" the thing asked for may stand.
 _OBJECT_REACH = 40
+_LONGEST_CLAUSE = 200
 
 _FINISHED = "|".join(f"(?P<f{i}>{family.finished})" for i, family in enumerate(FAMILIES))
 _FIRST = "|".join(f"(?P<p{i}>{family.first_person})" for i, family in enumerate(FAMILIES))
@@ -136,8 +137,8 @@ def _named(words: str, names: frozenset[str] | None = None) -> str:
 
 
 def _clause_start(sentence: str, start: int) -> int:
-    clause = 0
-    for boundary in _CLAUSE_START.finditer(sentence, 0, start):
+    clause = max(0, start - _LONGEST_CLAUSE)
+    for boundary in _CLAUSE_START.finditer(sentence, clause, start):
         clause = boundary.end()
     return clause
 
@@ -171,10 +172,7 @@ _STATUS_LENGTH = 240
 
 def proven(family: str, calls: tuple[ToolCall, ...]) -> bool:
     """Tell whether the turn's tools show that an action of ``family`` was done."""
-    good = [call for call in calls if call.ok]
-    return any(call.action and _did(family, call) for call in good) or any(
-        _states(family, call) for call in good
-    )
+    return any((_did if call.action else _states)(family, call) for call in calls if call.ok)
 
 
 def _did(family: str, call: ToolCall) -> bool:
@@ -191,7 +189,9 @@ def _did(family: str, call: ToolCall) -> bool:
 
 def _states(family: str, call: ToolCall) -> bool:
     """Tell whether a result says so itself: ``status: ENTREGUE``, ``pago_em: 2026-05-10``."""
-    family = family.partition("/")[0]
+    family, _, subject = family.partition("/")
+    if subject and not _STEMS[subject].search(fold(f"{call.tool} {call.result}")):
+        return False
     if family == "payment" and _payment_recorded(call.result):
         return True
     tool = fold(call.tool).replace("_", " ")

@@ -34,6 +34,7 @@ _LABEL = re.compile(
     + "|".join(f"(?P<{kind}>{words})" for kind, words in _LABELS.items())
     + r")(?![a-z0-9])"
 )
+_LETTER = re.compile(r"[^\W\d_]")
 _FILLER = re.compile(
     r"(?:[\W_]+|n|no|nr|num|numero|numbers?|e|eh|is|are|do|da|de|o|a|as|at|on|to|in|meu|minha|seu|"
     r"sua|my|your|the|para|pro|pra|em|na|novo|nova|fiscal|credito|debito|credit|debit|atual|"
@@ -47,7 +48,10 @@ def label_before(text: str, start: int) -> str:
 
     ``OTHER`` labels something that is no personal data.
     """
-    window = fold(text[max(0, start - WINDOW) : start])
+    before = text[max(0, start - WINDOW) : start]
+    if not _LETTER.search(before):
+        return "OTHER" if before.rstrip().endswith("$") else ""
+    window = fold(before)
     found = None
     for found in _LABEL.finditer(window):  # noqa: B007 - the last one counts
         pass

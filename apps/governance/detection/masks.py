@@ -6,7 +6,7 @@ Bullets, not asterisks: chat clients read asterisks as Markdown.
 import re
 
 BULLET = "\u2022"
-MASKED = re.compile(rf"\S*{BULLET}{{2,}}\S*")
+MASKED = re.compile(rf"(?<!\S)[^\s{BULLET}]{{0,80}}{BULLET}{{2,}}\S*")
 # The last characters left readable, as card and document receipts print them.
 _SHOWN = {"CARD": 4, "PHONE": 4, "IBAN": 4, "CPF": 2, "CNPJ": 2}
 

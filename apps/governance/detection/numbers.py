@@ -88,6 +88,9 @@ AREA_CODES = frozenset(
     ]
 )
 
+_ALL_DIGITS = frozenset("0123456789")
+
+_NO_DIGIT = re.compile(r"\D+")
 _START = re.compile(r"(?<![\w+])\+?\(?\+?\d")
 _GLUED = re.compile(r"[+(]*\d+(?:[.,/\-:]\d+)*")
 _END = r"(?![\d\w]|[.,]\d)"
@@ -129,9 +132,10 @@ def numbers_find(text: str) -> Iterator[Span]:
 
 
 def _read(text: str, start: int) -> Span | None:
-    if start > 1 and text[start - 1] in "-." and text[start - 2].isalpha():
-        return None  # PED-1001, v.2026: part of an identifier
     label = label_before(text, start)
+    glued = start > 1 and text[start - 1] in "-." and text[start - 2].isalpha()
+    if glued and label in ("", "OTHER"):
+        return None  # PED-1001, v.2026: part of an identifier
     for reading in _READINGS:
         if (found := reading(text, start, label)) is not None:
             entity, end = found
@@ -143,7 +147,7 @@ Reading = Callable[[str, int, str], tuple[str, int] | None]
 
 
 def _digits(text: str) -> str:
-    return "".join(c for c in text if c.isdigit())
+    return _NO_DIGIT.sub("", text)
 
 
 def _real(digits: str) -> bool:
@@ -190,24 +194,30 @@ def _card(text: str, start: int, label: str) -> tuple[str, int] | None:
     if found is None or label == "OTHER":
         return None
     body = found.group()
-    if len({c for c in body if not c.isdigit()}) > 1:
+    if len(set(body) - _ALL_DIGITS) > 1:
         return None
-    for length in range(len(body), 11, -1):
-        end = start + length
-        if not body[length - 1].isdigit() or text[end : end + 1].isdigit():
+    digits = _digits(body)
+    if label != "CARD" and not any(_issued(digits[:size]) for size in range(len(digits), 12, -1)):
+        return None
+    ends = [i for i, char in enumerate(body, start + 1) if char.isdigit()]
+    for size in range(len(digits), 11, -1):
+        end, number = ends[size - 1], digits[:size]
+        if text[end : end + 1].isdigit() or not (label == "CARD" or _issued(number)):
             continue
-        digits = _digits(body[:length])
-        if (label == "CARD" or _issued(digits)) and _real(digits) and luhn.is_valid(digits):
+        if _real(number) and luhn.is_valid(number):
             return "CARD", end
     return None
 
 
 def _issued(digits: str) -> bool:
     """Tell whether length and prefix are those of a large card scheme."""
-    size, two, four = len(digits), int(digits[:2]), int(digits[:4])
-    if digits[0] == "4":
+    size, first = len(digits), digits[0]
+    if first == "4":
         return size in (13, 16, 19)
-    if digits[0] == "5" or 2221 <= four <= 2720:
+    if first not in "12356":
+        return False
+    two, four = int(digits[:2]), int(digits[:4])
+    if first == "5" or 2221 <= four <= 2720:
         return size == 16
     if two in (34, 37):
         return size == 15

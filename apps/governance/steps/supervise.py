@@ -52,6 +52,7 @@ class Supervise:
                 return turn
             if turn.draft is None:
                 raise NoDraft(f"attempt {turn.attempt} left neither a draft nor an outcome")
+            text = turn.draft.text
             made = [d for d in turn.decisions[decided:] if d.phase in ("output", "judge")]
             verdict = worst(made)
             policy = self._policy_for(turn)
@@ -60,10 +61,10 @@ class Supervise:
             if verdict.action != "retry":
                 return _ended(_noted(turn, verdict.action, verdict.code), policy, verdict)
             spent = self._clock() - started
-            if why := _give_up(turn, turn.draft.text in rejected, policy, spent):
+            if why := _give_up(turn, text in rejected, policy, spent):
                 turn = _noted(turn, "handover", f"{verdict.code}: {why}")
                 return turn_hand_over(turn, policy, verdict.code)
-            rejected.add(turn.draft.text)
+            rejected.add(text)
             turn = _next_attempt(_noted(turn, "retry", verdict.code), made)
 
     async def _attempt(self, turn: Turn) -> Turn:
