@@ -88,7 +88,7 @@ TEMPLATES = [
 FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 
 # -- stores ------------------------------------------------------------------------------------
-DATABASE_URL = env("DATABASE_URL", default=f"sqlite:///{DATA_DIR / 'db.sqlite3'}")
+DATABASE_URL = env("DATABASE_URL", default="") or f"sqlite:///{DATA_DIR / 'db.sqlite3'}"
 DATABASES = {
     "default": database(
         DATABASE_URL, pool_size=int(number("DATABASE_POOL_SIZE", 8, low=2, high=200))
@@ -122,7 +122,7 @@ CHANNEL_LAYERS = {
 }
 
 # -- work --------------------------------------------------------------------------------------
-CELERY_BROKER_URL = env("CELERY_BROKER_URL", default=REDIS_URL or "memory://")
+CELERY_BROKER_URL = env("CELERY_BROKER_URL", default="") or REDIS_URL or "memory://"
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_BROKER_TRANSPORT_OPTIONS = (
     {"polling_interval": 0.01} if CELERY_BROKER_URL.startswith("memory") else {"socket_timeout": 2}

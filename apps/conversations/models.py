@@ -14,7 +14,8 @@ from apps.tenants.owned import TenantOwned
 class Session(TenantOwned):
     """One conversation. ``key`` is ``tenant:requested agent:session`` and unique in its tenant.
 
-    ``turn_number`` and ``event_sequence`` are the last ones given out; both only rise.
+    ``turn_number`` and ``event_sequence`` are the last ones given out, ``settled_number`` is the
+    last turn that ended; all only rise. The turn to run next is ``settled_number + 1``.
     ``vault`` holds restricted values sealed; ``business_context`` is canonical text.
     """
 
@@ -27,6 +28,7 @@ class Session(TenantOwned):
     user_id = models.CharField(_("user"), max_length=200, blank=True)
     environment = models.CharField(_("environment"), max_length=20, default="production")
     turn_number = models.PositiveIntegerField(default=0)
+    settled_number = models.PositiveIntegerField(default=0)
     event_sequence = models.PositiveBigIntegerField(default=0)
     next_state = models.CharField(_("next state"), max_length=120, blank=True)
     active_agent = models.CharField(_("answering agent"), max_length=120, blank=True)
@@ -105,9 +107,8 @@ class TurnRecord(TenantOwned):
             ),
         ]
         indexes = [
-            models.Index(
-                fields=["tenant", "accepted_at"], condition=~Q(status="settled"), name="turn_open"
-            ),
+            # Not a partial index: SQLite cannot use one for a status that comes as a parameter.
+            models.Index(fields=["tenant", "status", "accepted_at"], name="turn_by_status"),
         ]
 
     def __str__(self) -> str:

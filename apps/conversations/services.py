@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import IntegrityError, connection, transaction
+from django.db import connection, transaction
 from django.db.models import Exists, F, OuterRef, Subquery
 from django.utils import timezone
 from django.utils.module_loading import import_string
@@ -75,6 +75,7 @@ class Taken:
 
 
 # -- accept ------------------------------------------------------------------------------------
+
 
 def turn_accept(
     *, inbound: Inbound, tenant_slug: str, environment: str, only_session: str = ""
@@ -210,11 +211,14 @@ def turn_take(*, tenant_id: int, turn_id: uuid.UUID, worker: str) -> Taken | Non
     """
     with tenant_transaction(tenant_id):
         mine = TurnRecord.objects.filter(pk=turn_id).values("session_id")
-        running = TurnRecord.objects.filter(session=OuterRef("session"), status="running")
+        # By number, not by looking for a queued one: that would read the session's whole history.
         turn = (
             TurnRecord.objects.select_related("session")
-            .filter(~Exists(running), session_id=Subquery(mine), status="queued")
-            .order_by("number")
+            .filter(
+                session_id=Subquery(mine),
+                number=F("session__settled_number") + 1,
+                status="queued",
+            )
             .first()
         )
         if turn is None or not _claim(turn, worker):
@@ -247,20 +251,16 @@ def turn_take(*, tenant_id: int, turn_id: uuid.UUID, worker: str) -> Taken | Non
 
 def _claim(turn: TurnRecord, worker: str) -> bool:
     now = timezone.now()
-    try:
-        with transaction.atomic():
-            return bool(
-                TurnRecord.objects.filter(pk=turn.pk, status="queued", fence=turn.fence).update(
-                    status="running",
-                    fence=F("fence") + 1,
-                    attempts=F("attempts") + 1,
-                    lease_until=now + timedelta(seconds=settings.TURN_LEASE_SECONDS),
-                    claimed_at=now,
-                    worker=worker,
-                )
-            )
-    except IntegrityError:  # the partial unique index: another turn of the session runs already
-        return False
+    return bool(
+        TurnRecord.objects.filter(pk=turn.pk, status="queued", fence=turn.fence).update(
+            status="running",
+            fence=F("fence") + 1,
+            attempts=F("attempts") + 1,
+            lease_until=now + timedelta(seconds=settings.TURN_LEASE_SECONDS),
+            claimed_at=now,
+            worker=worker,
+        )
+    )
 
 
 def turn_extend(*, tenant_id: int, turn_id: uuid.UUID, fence: int) -> bool:
@@ -298,6 +298,7 @@ def turn_settle(*, turn: Turn, tenant_id: int) -> None:
             if turn.next_state is not None
             else turn.session.next_state,
             "active_agent": turn.route.agent if turn.route else turn.session.active_agent,
+            "settled_number": turn.session.turn_number,
         }
         if turn.vault != turn.session.vault:
             state["vault"] = seal(turn.vault)
@@ -405,6 +406,7 @@ def turn_abandon(*, tenant_id: int, turn_id: uuid.UUID, fence: int) -> int:
             ),
         )
         if settled:
+            Session.objects.filter(pk=turn.session_id).update(settled_number=turn.number)
             OutboundMessage.objects.create(
                 turn_id=turn.id, session_id=turn.session_id, channel=turn.channel, text=answer
             )

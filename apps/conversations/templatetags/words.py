@@ -1,0 +1,48 @@
+"""The record's own words in the reader's language."""
+
+from typing import Any
+
+from django import template
+from django.utils.translation import gettext_lazy as _
+
+register = template.Library()
+
+WORDS: dict[str, Any] = {
+    # how a route was found
+    "state": _("by state"),
+    "keyword": _("by keyword"),
+    "example": _("by example"),
+    "requested": _("as requested"),
+    "fallback": _("fallback"),
+    "clarify": _("asked back"),
+    # what a rail did
+    "allow": _("allow"),
+    "observe": _("observe"),
+    "sanitize": _("sanitise"),
+    "retry": _("retry"),
+    "block": _("block"),
+    "handover": _("hand over"),
+    # where it stood
+    "identity": _("identity"),
+    "input": _("input"),
+    "route": _("route"),
+    "tool": _("tool"),
+    "output": _("output"),
+    "supervisor": _("supervisor"),
+    # how a tool call ended
+    "ok": _("ok"),
+    "error": _("error"),
+    "refused": _("refused"),
+    "unknown": _("unknown"),
+    # what a turn waits for
+    "confirmation": _("a confirmation"),
+    "parameter": _("a value"),
+    "approval": _("an approval"),
+    "clarification": _("a clarification"),
+}
+
+
+@register.filter
+def word(value: str) -> Any:
+    """Return ``value`` translated when it is one of the record's words, else as it is."""
+    return WORDS.get(value, value)
