@@ -6,6 +6,8 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("apps.gateway.urls")),
+    path("", include("apps.gateway.console_urls")),
+    path("", include("apps.conversations.urls")),
     path("", include("apps.tenants.urls")),
     path("api/schema", SpectacularAPIView.as_view(), name="schema"),
     path("api/schema/docs/", SpectacularSwaggerView.as_view(url_name="schema"), name="schema-docs"),

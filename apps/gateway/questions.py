@@ -6,6 +6,9 @@ was not lost.
 """
 
 import uuid
+from collections.abc import Sequence
+
+from cryptography.fernet import InvalidToken
 
 from apps.conversations.inbound import inbound_read
 from apps.conversations.models import TurnRecord
@@ -14,8 +17,22 @@ from apps.governance.detection.masking import text_mask
 from apps.governance.vault import Vault
 
 
-def question_masked(*, turn_id: uuid.UUID) -> str:
-    """Return the message of the open turn ``turn_id`` with placeholders for all personal data that
-    the platform knows, "" when the turn has settled meanwhile."""
-    sealed = TurnRecord.objects.filter(pk=turn_id).values_list("inbound", flat=True).first()
-    return text_mask(inbound_read(unseal(sealed)).text, Vault()) if sealed else ""
+def questions_masked(*, turn_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, str]:
+    """Return the messages of these open turns, with placeholders for all personal data that the
+    platform knows. What has settled meanwhile, or was sealed with a key that is gone, is left out.
+    """
+    if not turn_ids:
+        return {}
+    sealed = TurnRecord.objects.filter(pk__in=turn_ids).exclude(inbound="")
+    return {
+        turn_id: text
+        for turn_id, inbound in sealed.values_list("id", "inbound")
+        if (text := _read(inbound))
+    }
+
+
+def _read(sealed: str) -> str:
+    try:
+        return text_mask(inbound_read(unseal(sealed)).text, Vault())
+    except InvalidToken:
+        return ""

@@ -12,17 +12,19 @@ from django.views.decorators.http import require_safe
 
 from apps.conversations import browsing
 from apps.conversations.browsing import STATES, TurnRow
-from apps.conversations.models import Session
 from apps.conversations.selectors import agents_deployed
 from apps.conversations.views import may_trace
+from apps.gateway.contract import session_name
 from apps.gateway.forms import IdentityForm
-from apps.gateway.questions import question_masked
+from apps.gateway.questions import questions_masked
 from apps.tenants.console import console_page
 from apps.tenants.lookups import TenantAccess
 from apps.tenants.scope import current_tenant_id
 from apps.tenants.switching import current_access
 
 RECENT_SESSIONS = 8
+NAME_CHARACTERS = 200
+"""What a session's name may have (``Session.name``)."""
 ANY_TURN = uuid.UUID(int=0)
 """Stands for a turn's id in the addresses that the chat's script fills in."""
 
@@ -48,6 +50,7 @@ def home(request: HttpRequest) -> HttpResponse:
         "default": deployed["default_agent_id"],
         "release": deployed["release"],
         "sessions": browsing.sessions_page().sessions[:RECENT_SESSIONS],
+        "may_write": request.user.has_perm("chat"),
     }
     return render(request, "gateway/home.html", context)
 
@@ -87,17 +90,19 @@ def chat_turn(request: HttpRequest, turn_id: uuid.UUID) -> HttpResponse:
     turn = browsing.turn_row(turn_id=turn_id, trace=may_trace(request))
     if turn is None:
         raise Http404
-    return render(request, "gateway/_turn.html", _shown(turn))
+    return render(request, "conversations/_turn.html", _shown([turn])[0])
 
 
 def _conversation(request: HttpRequest, agent: str, name: str) -> dict[str, Any]:
     access = current_access(request)
     assert isinstance(access, TenantAccess)
-    if not name.isprintable() or len(name) > Session._meta.get_field("name").max_length:
+    if session_name(name) != name or not name.isprintable() or len(name) > NAME_CHARACTERS:
         raise Http404
     key = f"{access.slug}:{agent}:{name}"
     # The session first, the turns after it: what is written in between is replayed, never missed.
     session = browsing.session_by_key(key=key)
+    if session is not None and session.agent != agent:
+        raise Http404
     if session is None:
         _agent_check(agent)
         turns, earlier, cursor = [], False, 0
@@ -109,22 +114,20 @@ def _conversation(request: HttpRequest, agent: str, name: str) -> dict[str, Any]
         "name": name,
         "key": key,
         "session": session,
-        "rows": [_shown(turn) for turn in turns],
+        "rows": _shown(turns),
         "earlier": earlier,
         "cursor": cursor,
     }
 
 
-def _shown(turn: TurnRow) -> dict[str, Any]:
-    """Return a turn with its question; while it is open that is the message as it came, masked."""
-    question = turn.question if turn.settled else question_masked(turn_id=turn.id)
-    return {"turn": turn, "question": question}
+def _shown(turns: list[TurnRow]) -> list[dict[str, Any]]:
+    """Return turns with their questions: of an open one the message as it came, masked."""
+    sealed = questions_masked(turn_ids=[turn.id for turn in turns if not turn.settled])
+    return [{"turn": turn, "question": sealed.get(turn.id, turn.question)} for turn in turns]
 
 
 def _deployed() -> dict[str, Any]:
-    return agents_deployed(
-        tenant_id=current_tenant_id(), environment=settings.DEFAULT_ENVIRONMENT
-    )
+    return agents_deployed(tenant_id=current_tenant_id(), environment=settings.DEFAULT_ENVIRONMENT)
 
 
 def _agent_check(agent: str) -> None:

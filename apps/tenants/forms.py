@@ -1,9 +1,10 @@
-"""Forms of the tenants' admin pages."""
+"""Forms of the tenants' admin pages, and of signing in."""
 
 from typing import Any
 
 from django import forms
 from django.conf import settings
+from django.contrib.auth.forms import AuthenticationForm
 from django.utils.translation import gettext_lazy as _
 from unfold.widgets import (
     UnfoldAdminCheckboxSelectMultipleWidget,
@@ -76,3 +77,13 @@ class ApiKeyForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = ApiKey
         fields = ("name", "scopes", "environment", "expires_at")
+
+
+class SignInForm(AuthenticationForm):
+    """User name and password; a phone's keyboard neither capitalises nor corrects the name."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["username"].widget.attrs.update(
+            {"autocapitalize": "none", "spellcheck": "false"}
+        )
