@@ -54,9 +54,9 @@ class Runtime:
 
     async def start(self) -> None:
         """Bind to the running loop. Call once."""
-        self._loop = asyncio.get_running_loop()
         self._slots = asyncio.Semaphore(settings.TURN_CONCURRENCY)
         self._pipeline, self._close = self._build()
+        self._loop = asyncio.get_running_loop()
 
     async def aclose(self) -> None:
         """Let running turns go (their leases expire) and close kept clients."""

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import threading
 import uuid
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -26,6 +27,7 @@ from apps.tools.transports.dispatch import Transports
 
 logger = logging.getLogger(__name__)
 _loop_thread: LoopThread | None = None
+_starting = threading.Lock()
 
 
 def secret(variable: str) -> str:
@@ -70,9 +72,11 @@ runtime = Runtime(build)
 def worker_runtime() -> Runtime:
     """Return this worker process's runtime, its loop started on first use."""
     global _loop_thread
-    if not runtime.started:
-        _loop_thread = LoopThread()
-        _loop_thread.call(runtime.start())
+    # The first tasks come at once: two loops would share one process's kept connections.
+    with _starting:
+        if not runtime.started:
+            _loop_thread = LoopThread()
+            _loop_thread.call(runtime.start())
     return runtime
 
 
