@@ -29,6 +29,8 @@ def strip_invisible(text: str) -> str:
 
 def fold(text: str) -> str:
     """Return ``text`` lower-cased, compatibility-normalised and without accents."""
+    if text.isascii():
+        return text.lower()
     decomposed = unicodedata.normalize("NFKD", text)
     return "".join(c for c in decomposed if not unicodedata.combining(c)).casefold()
 

@@ -2,6 +2,7 @@
 
 from apps.governance.detection.masking import text_mask
 from apps.governance.rails.base import Rail, RailContext, RailResult
+from apps.governance.vault import PLACEHOLDER
 from apps.runtime.text import words
 
 # Reference facts 6.2: the same text at least twice among the last six.
@@ -58,10 +59,12 @@ class VerbalLoop(Rail):
         said = _normalised(text)
         if not said or (context.turn.session.next_state and _answers_a_question(said)):
             return self.allow(context)
-        # Memory holds masked text; MSK may come later in the policy than this rail.
-        forms = {said, _normalised(text_mask(text, context.vault))}
         earlier = [m.text for m in context.turn.memory if m.role == "user"]
         recent = earlier[-int(context.number("window", WINDOW)) :]
+        forms = {said}
+        if any(PLACEHOLDER.search(message) for message in recent):
+            # Memory holds masked text; MSK may come later in the policy than this rail.
+            forms.add(_normalised(text_mask(text, context.vault)))
         repeats = sum(_normalised(message) in forms for message in recent)
         if repeats < context.number("repeats", REPEATS):
             return self.allow(context)
