@@ -5,7 +5,7 @@ from typing import Any
 
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from unfold.admin import ModelAdmin
 
@@ -38,6 +38,14 @@ class AuditedAdmin(ModelAdmin):  # type: ignore[misc]
         if found is None:
             raise Http404
         return found
+
+    def history_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Django's page, but whoever may not look does not learn whether the id exists."""
+        self.row_or_404(request, object_id)
+        response: HttpResponse = super().history_view(request, object_id, extra_context)
+        return response
 
     def page(
         self, request: HttpRequest, template: str, title: Any, context: Mapping[str, Any]

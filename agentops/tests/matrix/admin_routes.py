@@ -1,0 +1,188 @@
+"""Probes of the admin's routes: a line for each model, and one for each page of a model.
+
+A new kind of configuration needs no line: its proxy gets the pages of ``KIND``. Any other new
+model or page fails the matrix until it is entered here.
+"""
+
+from collections.abc import Callable, Mapping
+
+from agentops.tests.matrix.probes import Call, Closed, Listing, Probe, Redirects, Shared, Thing
+from agentops.tests.matrix.sides import Side
+from apps.releases.kinds import proxies
+
+NO_NUMBER = "999999999"
+NO_UUID = "00000000-0000-4000-8000-000000000000"
+Pages = Mapping[str, Callable[[str], Probe]]
+
+
+def pk(label: str) -> Callable[[Side], str]:
+    return lambda side: str(side.rows[label].pk)
+
+
+def thing(label: str, suffix: str, *, absent: str, **more: object) -> Probe:
+    base, own = _base(label), pk(label)
+    return Thing(lambda s: f"{base}{own(s)}/{suffix}", f"{base}{absent}/{suffix}", **more)  # type: ignore[arg-type]
+
+
+def closed(label: str, suffix: str, *, absent: str, status: int = 403) -> Probe:
+    base, own = _base(label), pk(label)
+    return Closed(lambda s: f"{base}{own(s)}/{suffix}", f"{base}{absent}/{suffix}", status)
+
+
+def _base(label: str) -> str:
+    return f"/admin/{label.replace('.', '/')}/"
+
+
+def standard(absent: str, *, adding: bool = True, changing: Call | None = None) -> Pages:
+    """Return the five pages every admin has; nothing is deleted."""
+    return {
+        "": lambda label: Listing(_base(label)),
+        "add/": lambda label: (
+            Listing(_base(label) + "add/", shows=None)
+            if adding
+            else Closed(lambda _side: _base(label) + "add/", _base(label) + "add/")
+        ),
+        "<path:object_id>/": lambda label: Redirects(lambda row: f"{_base(label)}{row}/"),
+        "<path:object_id>/change/": lambda label: thing(label, "change/", absent=absent),
+        # Django's own log of an object, which nothing writes to.
+        "<path:object_id>/history/": lambda label: thing(
+            label, "history/", absent=absent, shows=None
+        ),
+        "<path:object_id>/delete/": lambda label: closed(label, "delete/", absent=absent),
+    }
+
+
+def _by_slug(label: str) -> Probe:
+    base = _base(label) + "by-slug/"
+    return Thing(
+        lambda side: f"{base}{side.rows[label].slug}/", f"{base}nothing/", status=302, shows=None
+    )
+
+
+KIND: Pages = {
+    **standard(NO_NUMBER),
+    "<path:object_id>/history/": lambda label: thing(label, "history/", absent=NO_NUMBER),
+    "<path:object_id>/diff/": lambda label: thing(label, "diff/", absent=NO_NUMBER),
+    "<path:object_id>/used-by/": lambda label: thing(label, "used-by/", absent=NO_NUMBER),
+    "<path:object_id>/archive/": lambda label: thing(label, "archive/", absent=NO_NUMBER),
+    "<path:object_id>/restore/": lambda label: thing(
+        label,
+        "restore/",
+        absent=NO_NUMBER,
+        call=Call("post", data={"revision": "1"}),
+        status=302,
+        shows=None,
+    ),
+    "by-slug/<path:slug>/": _by_slug,
+}
+
+
+def _release_page(suffix: str, **more: object) -> Callable[[str], Probe]:
+    return lambda label: thing(label, suffix, absent=NO_UUID, **more)
+
+
+def _sha(side: Side) -> str:
+    return str(side.rows["releases.release"].sha256[:12])
+
+
+def _release_item(label: str) -> Probe:
+    return Thing(
+        lambda side: f"{_base(label)}{pk(label)(side)}/prompt/{side.item('prompt')}/",
+        f"{_base(label)}{NO_UUID}/prompt/nothing/",
+    )
+
+
+RELEASE: Pages = {
+    **standard(NO_UUID, adding=False),
+    "publish/": lambda label: Listing(_base(label) + "publish/", shows=None),
+    "import/": lambda label: Listing(_base(label) + "import/", shows=None),
+    "export/": lambda label: Listing(_base(label) + "export/?format=yaml&values=1"),
+    "options/<str:kind>/": lambda label: Listing(_base(label) + "options/agent/"),
+    "<uuid:key>/deploy/": _release_page("deploy/", shows=_sha),
+    "<uuid:key>/manifest.json": _release_page("manifest.json"),
+    "<uuid:key>/<str:kind>/<path:slug>/": _release_item,
+}
+
+DEPLOYMENT: Pages = standard(NO_NUMBER, adding=False)
+BINDING: Pages = {
+    **standard(NO_NUMBER),
+    "<path:object_id>/remove/": lambda label: thing(label, "remove/", absent=NO_NUMBER),
+}
+
+API_KEY: Pages = {
+    **standard(NO_UUID),
+    "<path:object_id>/revoke/": lambda label: thing(label, "revoke/", absent=NO_UUID),
+}
+AUDIT: Pages = standard(NO_NUMBER, adding=False)
+MEMBERSHIP: Pages = {
+    **standard(NO_NUMBER),
+    # The one row that is deleted; the trail says by whom.
+    "<path:object_id>/delete/": lambda label: thing(label, "delete/", absent=NO_NUMBER),
+}
+
+
+def _platform(absent: str) -> Pages:
+    """Return the pages that only a platform admin may open: a tenant's admin is refused alike."""
+
+    def page(suffix: str) -> Callable[[str], Probe]:
+        return lambda label: Closed(
+            lambda side: f"{_base(label)}{side.platform_row(label)}/{suffix}",
+            f"{_base(label)}{absent}/{suffix}",
+        )
+
+    def without_id(suffix: str) -> Callable[[str], Probe]:
+        return lambda label: Closed(lambda _s: _base(label) + suffix, _base(label) + suffix)
+
+    return {
+        "": without_id(""),
+        "add/": without_id("add/"),
+        "<path:object_id>/": lambda label: Redirects(lambda row: f"{_base(label)}{row}/"),
+        "<path:object_id>/change/": page("change/"),
+        "<path:object_id>/history/": page("history/"),
+        "<path:object_id>/delete/": page("delete/"),
+        "<id>/password/": page("password/"),
+    }
+
+
+MODELS: dict[str, Pages] = {
+    **{proxy._meta.label_lower: KIND for proxy in proxies()},
+    "releases.release": RELEASE,
+    "releases.deployment": DEPLOYMENT,
+    "releases.binding": BINDING,
+    "tenants.apikey": API_KEY,
+    "tenants.auditentry": AUDIT,
+    "tenants.membership": MEMBERSHIP,
+    "tenants.tenant": _platform(NO_NUMBER),
+    "tenants.user": _platform(NO_NUMBER),
+}
+
+SITE: dict[str, Probe] = {
+    "": Listing("/admin/", shows=None),
+    "search/": Shared("/admin/search/?s=agent", "finds pages of the admin, not rows"),
+    "login/": Shared("/admin/login/", "sends a signed-in person on", status=302),
+    "logout/": Shared("/admin/logout/", "POST only", status=405),
+    "password_change/": Shared("/admin/password_change/", "one's own"),
+    "password_change/done/": Shared("/admin/password_change/done/", "one's own"),
+    "jsi18n/": Shared("/admin/jsi18n/", "texts of widgets"),
+    "autocomplete/": Shared("/admin/autocomplete/", "no page offers it", status=403),
+    # No model has an address on a public site: whatever is asked for is absent.
+    "r/<path:content_type_id>/<path:object_id>/": Closed(
+        lambda side: (
+            f"/admin/r/{side.content_type('tenants.apikey')}/{pk('tenants.apikey')(side)}/"
+        ),
+        f"/admin/r/999999/{NO_UUID}/",
+        404,
+    ),
+    "<app_label>/": Listing("/admin/tenants/", shows=None),
+    "(?P<url>.*)$": Shared("/admin/nothing-here", "no such page", status=404),
+}
+
+
+def probe_for(route: str) -> Probe | None:
+    """Return the probe of ``route`` (without ``admin/``), or None when it is not listed."""
+    if route in SITE:
+        return SITE[route]
+    app, _slash, rest = route.partition("/")
+    model, _slash, suffix = rest.partition("/")
+    pages = MODELS.get(f"{app}.{model}", {})
+    return pages[suffix](f"{app}.{model}") if suffix in pages else None

@@ -1,0 +1,207 @@
+"""Two tenants with a row in every tenant-owned table, each marked with its own canary."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.conf import settings
+from django.contrib.contenttypes.models import ContentType
+from django.test import Client
+from django.utils import timezone
+
+from apps.conversations.models import (
+    Event,
+    LedgerEntry,
+    Message,
+    OutboundMessage,
+    Session,
+    TurnRecord,
+)
+from apps.releases.kinds import proxies
+from apps.releases.models import Binding, Deployment, Reference, Release, Revision
+from apps.releases.services import binding_set, item_save, release_deploy, release_publish
+from apps.runtime.canonical import canonical_json
+from apps.tenants.models import ApiKey, Role, User
+from apps.tenants.scope import tenant_transaction
+from apps.tenants.services import audit_append, membership_grant
+
+
+@dataclass
+class Side:
+    """One tenant as the probes see it. ``rows``: a row of each table, by ``app.model``."""
+
+    tenant: Any
+    user: Any
+    key: str
+    rows: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def slug(self) -> str:
+        return str(self.tenant.slug)
+
+    @property
+    def canary(self) -> str:
+        """What only this tenant's answers may contain."""
+        return f"canary-of-{self.slug}"
+
+    @property
+    def session_key(self) -> str:
+        return f"{self.slug}:{self.item('agent')}:{self.canary}"
+
+    def item(self, kind: str) -> str:
+        """Return the slug of this side's item of ``kind``: no other side has it."""
+        return f"{kind}-{self.slug}"
+
+    def platform_row(self, label: str) -> str:
+        """Return the id of this side in a table of the platform: tenants and people."""
+        return str({"tenants.tenant": self.tenant, "tenants.user": self.user}[label].pk)
+
+    def content_type(self, label: str) -> int:
+        return int(ContentType.objects.get_for_model(type(self.rows[label])).pk)
+
+    def browser(self) -> Client:
+        client = Client()
+        client.force_login(self.user)
+        return client
+
+    def bearer(self) -> dict[str, str]:
+        return {"authorization": f"Bearer {self.key}"}
+
+
+def contents(side: Side) -> dict[str, dict[str, Any]]:
+    """Return the content of one item of every kind. A kind left out fails the matrix."""
+    return {
+        "model_profile": {"provider": "scripted"},
+        "memory_policy": {},
+        "rail_policy": {},
+        "judge_policy": {},
+        "identity_key": {"description": side.canary},
+        "prompt": {"system": side.canary},
+        "tool_server": {"endpoint": side.canary, "description": side.canary},
+        "tool": {"mcp_server": side.item("tool_server"), "description": side.canary},
+        "parameter_mapping": {"tool": side.item("tool")},
+        "agent": {"prompt": side.item("prompt"), "description": side.canary},
+        "intent": {"agent": side.item("agent"), "description": side.canary},
+        "state_policy": {"state": "waiting", "agent": side.item("agent")},
+        "routing_policy": {"default_agent": side.item("agent")},
+    }
+
+
+# Named by the others when they name none.
+DEFAULTS = ("model_profile", "memory_policy", "rail_policy", "judge_policy", "routing_policy")
+
+
+def sides_make(world: Any) -> tuple[Side, Side]:
+    """Fill the shared world's two tenants; return acme's and the other's side."""
+    acme = Side(world.acme, world.alice, world.acme_key)
+    other = Side(world.other, world.charlie, world.other_key)
+    for side in (acme, other):
+        with tenant_transaction(side.tenant):
+            _access(side)
+            _configuration(side)
+            _conversation(side)
+    return acme, other
+
+
+def _access(side: Side) -> None:
+    # A person of the side whose name is the canary: the reader's own is on every page.
+    person = User.objects.create_user(f"person-{side.canary}")
+    side.rows["tenants.membership"] = membership_grant(
+        user=person, role=Role.OPERATOR, actor=side.canary
+    )
+    ApiKey.objects.update(name=side.canary)
+    side.rows["tenants.apikey"] = ApiKey.objects.get()
+    side.rows["tenants.auditentry"] = audit_append(
+        actor=side.canary,
+        action="matrix.marked",
+        entity=side.canary,
+        detail={"canary": side.canary},
+    )
+
+
+def _configuration(side: Side) -> None:
+    filled = contents(side)
+    for kind in DEFAULTS:
+        item_save(kind=kind, slug="default", content=filled[kind], actor=side.canary)
+    for kind, content in filled.items():
+        item_save(
+            kind=kind, slug=side.item(kind), content=content, actor=side.canary, name=side.canary
+        )
+    for proxy in proxies():
+        assert proxy.config_class is not None
+        kind = proxy.config_class.kind
+        side.rows[proxy._meta.label_lower] = proxy.objects.get(slug=side.item(kind))
+    agent = side.rows["agents.agent"]
+    side.rows["releases.configitem"] = agent
+    side.rows["releases.revision"] = Revision.objects.get(item=agent)
+    side.rows["releases.reference"] = Reference.objects.filter(revision__item=agent).first()
+    side.rows["releases.binding"] = binding_set(
+        environment=settings.DEFAULT_ENVIRONMENT,
+        what=Binding.What.ADDRESS,
+        name=side.canary,
+        value=f"http://127.0.0.1:9/{side.canary}",
+        actor=side.canary,
+    )
+    release = release_publish(actor=side.canary, note=side.canary)
+    side.rows["releases.release"] = Release.objects.get(pk=release.pk)
+    side.rows["releases.deployment"] = release_deploy(
+        release=release, environment=settings.DEFAULT_ENVIRONMENT, actor=side.canary
+    )
+    assert Deployment.objects.count() == 1
+
+
+def _conversation(side: Side) -> None:
+    session = Session.objects.create(
+        key=side.session_key,
+        name=side.canary,
+        agent=side.item("agent"),
+        channel="web",
+        principal=f"user:{side.user.username}",
+        turn_number=1,
+        event_sequence=1,
+        business_context=canonical_json({"customer_key": side.canary}),
+    )
+    now = timezone.now()
+    turn = TurnRecord.objects.create(
+        session=session,
+        number=1,
+        status=TurnRecord.Status.SETTLED,
+        channel="web",
+        user=f"user:{side.user.username}",
+        message_id="m1",
+        body_digest="0" * 64,
+        release=side.rows["releases.release"],
+        environment=settings.DEFAULT_ENVIRONMENT,
+        inbound="",
+        outcome="answered",
+        answer=side.canary,
+        record=canonical_json(
+            {"route": {"agent": side.item("agent"), "intent": side.canary, "method": "keyword"}}
+        ),
+        claimed_at=now,
+        settled_at=now,
+    )
+    message = Message.objects.create(
+        session=session, turn=turn, sequence=1, role="assistant", text=side.canary
+    )
+    ledger = LedgerEntry.objects.create(
+        turn=turn,
+        key="k",
+        kind="tool",
+        name=side.item("tool"),
+        ordinal=0,
+        contract="0" * 64,
+        arguments="{}",
+        result=canonical_json({"ok": True, "result": side.canary}),
+    )
+    event = Event.objects.create(
+        session=session,
+        turn=turn,
+        sequence=1,
+        event_type="message.completed",
+        payload=canonical_json({"text": side.canary, "turn_id": str(turn.pk)}),
+    )
+    outbound = OutboundMessage.objects.create(
+        turn=turn, session=session, channel="web", text=side.canary
+    )
+    for row in (session, turn, message, ledger, event, outbound):
+        side.rows[row._meta.label_lower] = row
