@@ -23,6 +23,8 @@ if not SECRET_KEY:
         key_file.touch(mode=0o600)
         key_file.write_text(get_random_secret_key())
     SECRET_KEY = key_file.read_text()
+# Former keys, while a new one takes over: what they signed or sealed stays readable.
+SECRET_KEY_FALLBACKS = env.list("SECRET_KEY_FALLBACKS", default=[])
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]", "testserver"])
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 
