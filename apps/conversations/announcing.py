@@ -6,7 +6,7 @@ import logging
 from channels.layers import get_channel_layer
 from redis.exceptions import RedisError
 
-from apps.runtime.canonical import sha256_text
+from apps.tenants.keys import scoped_key
 
 logger = logging.getLogger(__name__)
 
@@ -17,11 +17,11 @@ LAYER_ERRORS = (OSError, RuntimeError, TimeoutError, RedisError)
 
 
 def session_group(tenant_id: int, session_name: str) -> str:
-    """Return the group of the viewers of every session with this name, hashed to a safe one.
+    """Return the group of the viewers of every session with this name.
 
     The name is known before the session exists, so a door can listen first and accept then.
     """
-    return f"t{tenant_id}.s{sha256_text(session_name)[:40]}"
+    return scoped_key("session", session_name, tenant_id=tenant_id)
 
 
 async def announce(tenant_id: int, session_name: str, *, settled: str = "") -> None:
