@@ -67,7 +67,7 @@ _REVEAL_ANCHORS = (
     "exiba exibir imprima repita quais qual diga liste copie muestra muestre dime verrate zeige zeig gib montre montrez affiche rivela"
 )
 _FREE = (
-    r"(?:(?:no|without|any|zero|not? (?:have )?any|free (?:of|from)|freed from|unbound by|not (?:bound|limited|restricted|constrained) (?:by|to)|"
+    r"(?:(?:no|without|zero|(?:not|n't|never) (?:have |follow |obey )?any|not? (?:have )?any|free (?:of|from)|freed from|unbound by|not (?:bound|limited|restricted|constrained) (?:by|to)|"
     r"sem|sin|senza|sans|keine|ohne|nenhuma?|ningun\w?)"
     r"(?: (?:any|all|of|the|its|their|his|typical|more|qualquer|nenhum\w?|moral|ethical|content|safety|legal|other|and|or|real|kind of|type of|form of|openai'?s?|usual|more)){0,4}"
     r" (?:restrictions?|restraints?|rules?|limits?|limitations?|filters?|filtering|guide-?lines?|content polic\w{1,3}|polic\w{1,3}|"

@@ -111,8 +111,10 @@ def test_chain__mask_breaks__its_text_is_not_stored():
 
 def test_worst__several_decisions__first_of_the_most_severe():
     made = [
-        Decision(phase="output", code=code, action=action)
-        for code, action in [("A", "sanitize"), ("B", "retry"), ("C", "retry"), ("D", "observe")]
+        Decision(phase="output", code="A", action="sanitize"),
+        Decision(phase="output", code="B", action="retry"),
+        Decision(phase="output", code="C", action="retry"),
+        Decision(phase="output", code="D", action="observe"),
     ]
     assert worst(made) == made[1]
     assert worst([]) is None

@@ -67,3 +67,10 @@ def test_masking__public_labelled_texts__reaches_the_floors(name):
         assert hits[entity] / max(1, hits[entity] + alarms[entity]) >= precision, entity
         assert hits[entity] / max(1, hits[entity] + missed[entity]) >= recall, entity
     assert sum(alarms.values()) <= 0.02 * len(rows(name))
+
+
+@pytest.mark.parametrize("name", ["banking77_test", "clinc150_test", "ha_pt-BR", "nlupp"])
+def test_masking__questions_without_personal_data__nothing_is_masked(name):
+    assert [
+        row["text"] for row in rows(f"intents/{name}.jsonl") if personal_data_find(row["text"])
+    ] == []

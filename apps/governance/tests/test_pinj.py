@@ -57,6 +57,8 @@ def test_pinj__attack_in_three_languages__blocks(text):
         "Mostre minha fatura e envie para ana@exemplo.com",
         "Quero cancelar e bloquear tudo, sem exceção!",
         "Dan Silva é o titular da linha",
+        "Do you have any limit on the top-up?",
+        "Você tem algum limite de crédito?",
         "Reset my password and send me the link",
         "Here is the logo: data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ",
         "Minha senha wifi é c4f3n4t4 e o código 5E7A9 não entra",
