@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.apps import apps
-from django.db import connections
+from django.db import connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Model
 
+from apps.runtime.canonical import sha256_text
 from apps.tenants.owned import TenantOwned
 
 OWNER_ROLE = "agentops_owner"
@@ -52,18 +53,42 @@ def apply_after_migrate(*, using: str, **kwargs: Any) -> None:
 
 
 def apply(connection: BaseDatabaseWrapper) -> None:
-    """Put policies and privileges of every table as they should be. Repeatable."""
+    """Put policies and privileges of every table as they should be. Repeatable.
+
+    A table that is as it should be is not locked; one that is changed is so in one transaction,
+    so that a running application never sees it without its policy or its privileges.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT current_user, EXISTS (SELECT FROM pg_roles WHERE rolname = %s)", [APP_ROLE]
         )
         owner, app_role_exists = cursor.fetchone() or ("", False)
         for model in owned_models():
-            for statement in _secure(model._meta.db_table, owner):
-                cursor.execute(statement)
+            _secure(connection, model._meta.db_table, owner)
         if app_role_exists:
-            for statement in _grants(set(connection.introspection.table_names(cursor))):
-                cursor.execute(statement)
+            with transaction.atomic(using=connection.alias):
+                for statement in _grants(set(connection.introspection.table_names(cursor))):
+                    cursor.execute(statement)
+
+
+def _secure(connection: BaseDatabaseWrapper, table: str, owner: str) -> None:
+    statements = list(_statements(table, owner))
+    mark = sha256_text("\n".join(statements))
+    with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT c.relrowsecurity AND c.relforcerowsecurity"
+            " AND obj_description(p.oid, 'pg_policy') = %s"
+            " FROM pg_class c JOIN pg_policy p ON p.polrelid = c.oid AND p.polname = %s"
+            " WHERE c.oid = to_regclass(%s)",
+            [mark, POLICY, f'"{table}"'],
+        )
+        row = cursor.fetchone()
+        if row and row[0]:
+            return
+        for statement in statements:
+            cursor.execute(statement)
+        # What the policies were made from: an unchanged mark means unchanged policies.
+        cursor.execute(f"COMMENT ON POLICY {POLICY} ON \"{table}\" IS '{mark}'")
 
 
 def _owns_tables(connection: BaseDatabaseWrapper) -> bool:
@@ -76,7 +101,7 @@ def _owns_tables(connection: BaseDatabaseWrapper) -> bool:
     return bool(row and row[0])
 
 
-def _secure(table: str, owner: str) -> Iterator[str]:
+def _statements(table: str, owner: str) -> Iterator[str]:
     yield f'ALTER TABLE "{table}" ENABLE ROW LEVEL SECURITY'
     yield f'ALTER TABLE "{table}" FORCE ROW LEVEL SECURITY'
     yield f'DROP POLICY IF EXISTS {POLICY} ON "{table}"'

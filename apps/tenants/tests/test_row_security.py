@@ -204,6 +204,46 @@ class TestOwner:
         assert owner.execute(state).fetchall() == before
 
 
+@pytest.mark.django_db(transaction=True)
+class TestApply:
+    @pytest.fixture
+    def as_owner(self, world):
+        from conftest import _connect_as
+
+        name = connection.settings_dict["NAME"]
+        _connect_as(name, OWNER_ROLE, "")
+        yield
+        _connect_as(name, APP_ROLE, "")
+
+    def test_apply__weakened_table__is_mended_and_the_others_are_not_touched(self, as_owner):
+        policies = dict(
+            rows(
+                "SELECT polrelid::regclass::text, oid FROM pg_policy WHERE polname = 'tenant_rows'"
+            )
+        )
+        rows_changed = ("tenants_apikey", "releases_release", "conversations_event")
+        with connection.cursor() as cursor:
+            cursor.execute("ALTER TABLE tenants_apikey NO FORCE ROW LEVEL SECURITY")
+            cursor.execute("DROP POLICY tenant_rows ON releases_release")
+            cursor.execute("ALTER TABLE conversations_event DISABLE ROW LEVEL SECURITY")
+        row_security.apply(connection)
+        now = dict(
+            rows(
+                "SELECT polrelid::regclass::text, oid FROM pg_policy WHERE polname = 'tenant_rows'"
+            )
+        )
+        assert {table for table in now if now[table] != policies[table]} == set(rows_changed)
+        flags = rows("SELECT count(*) FROM pg_class WHERE relrowsecurity AND relforcerowsecurity")
+        assert flags == [(len(policies),)]
+
+    def test_apply__new_privilege_of_the_application__is_taken_back(self, as_owner):
+        with connection.cursor() as cursor:
+            cursor.execute(f"GRANT DELETE ON releases_release TO {APP_ROLE}")
+        row_security.apply(connection)
+        held = "SELECT has_table_privilege(%s, 'releases_release', 'DELETE')"
+        assert rows(held, APP_ROLE) == [(False,)]
+
+
 def test_connection__given_back_to_the_pool__carries_no_tenant(world):
     from conftest import ADMIN_URL
 
