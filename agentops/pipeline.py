@@ -70,6 +70,7 @@ def turn_pipeline(
                     Judge(policy_for=judge_policy),
                 ],
                 policy_for=rails,
+                observers=observers,
             ),
             Reply(label_for=answer_label, agent_next_state=agent_next_state),
         ],

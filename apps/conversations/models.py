@@ -41,10 +41,12 @@ class Session(TenantOwned):
     class Meta(TenantOwned.Meta):
         verbose_name = _("session")
         verbose_name_plural = _("sessions")
-        ordering = ["-updated_at"]
+        ordering = ["-created_at"]
         constraints = [models.UniqueConstraint(fields=["tenant", "key"], name="session_key_once")]
         indexes = [
-            models.Index(fields=["tenant", "-updated_at"], name="session_recent"),
+            # Nothing that a turn changes is indexed: PostgreSQL then rewrites the row in its page,
+            # and a long conversation leaves no trail of dead index entries.
+            models.Index(fields=["tenant", "-created_at"], name="session_recent"),
             models.Index(fields=["tenant", "name"], name="session_named"),
         ]
 
