@@ -59,6 +59,7 @@ def home(request: HttpRequest) -> HttpResponse:
 @console_page("chat")
 def chat_new(request: HttpRequest, agent: str) -> HttpResponse:
     """A fresh conversation, whose name nobody can guess."""
+    _agent_check(agent)
     return redirect("console-chat", agent=agent, name=secrets.token_urlsafe(12))
 
 
