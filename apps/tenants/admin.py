@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from unfold.decorators import action, display
+from unfold.decorators import action
 from unfold.enums import ActionVariant
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
@@ -39,7 +39,7 @@ class TenantsAdmin(AuditedAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         return ("slug", "created_at") if obj else ()
 
-    def save_model(self, request: HttpRequest, obj: Tenant, form: Any, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         made: Tenant
         if change:
             made = services.tenant_update(
@@ -100,7 +100,7 @@ class MembershipAdmin(TenantAdmin):
         others = Membership.objects.filter(role=Role.TENANT_ADMIN).exclude(pk=obj.pk)
         return allowed and others.exists()
 
-    def save_model(self, request: HttpRequest, obj: Membership, form: Any, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         cleaned = form.cleaned_data
         made = services.membership_grant(
             user=cleaned["username"], role=cleaned["role"], actor=actor_of(request)
@@ -116,7 +116,7 @@ class ApiKeyAdmin(TenantAdmin):
     form = ApiKeyForm
     list_display = ("name", "shown_prefix", "environment", "state", "expires_at", "last_used_at")
     search_fields = ("name", "prefix")
-    actions_detail = ["revoke"]
+    actions_detail = ["revoke"]  # type: ignore[assignment]
     shown = (
         "name", "shown_prefix", "scopes", "environment", "state", "expires_at", "last_used_at",
         "created_by", "created_at",
@@ -131,11 +131,11 @@ class ApiKeyAdmin(TenantAdmin):
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
-    @display(description=gettext_lazy("prefix"), ordering="prefix")
+    @admin.display(description=gettext_lazy("prefix"), ordering="prefix")
     def shown_prefix(self, key: ApiKey) -> str:
         return f"ak_{key.prefix}…"
 
-    @display(description=gettext_lazy("state"))
+    @admin.display(description=gettext_lazy("state"))
     def state(self, key: ApiKey) -> str:
         if key.revoked_at is not None:
             return _("revoked")
@@ -143,7 +143,7 @@ class ApiKeyAdmin(TenantAdmin):
             return _("expired")
         return _("valid")
 
-    def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         cleaned = form.cleaned_data
         key, text = services.api_key_issue(
             name=cleaned["name"],
@@ -171,8 +171,8 @@ class ApiKeyAdmin(TenantAdmin):
     def has_revoke_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return bool(request.user.has_perm("keys.change"))
 
-    @action(
-        description=gettext_lazy("Revoke"),
+    @action(  # type: ignore[operator]
+        description=gettext_lazy("Revoke"),  # type: ignore[arg-type]
         url_path="revoke",
         # By a method's name: a dotted one makes the admin's system check ask a database that a
         # fresh machine does not have yet.

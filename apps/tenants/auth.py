@@ -141,7 +141,7 @@ def request_of_scope(scope: Mapping[str, Any]) -> HttpRequest:
     request.session = store(request.COOKIES.get(settings.SESSION_COOKIE_NAME))
     # Without a cookie nobody is asked for: no query.
     signed_in = settings.SESSION_COOKIE_NAME in request.COOKIES
-    request.user = get_user(request) if signed_in else AnonymousUser()  # type: ignore[assignment]
+    request.user = get_user(request) if signed_in else AnonymousUser()
     return request
 
 
@@ -167,7 +167,7 @@ class CallerAuthentication(BaseAuthentication):
 
 
 def _named_tenant(request: "Request") -> str:
-    named = request.query_params.get("tenant_id", "")
+    named: Any = request.query_params.get("tenant_id", "")
     if not named and request.method not in ("GET", "HEAD", "OPTIONS"):
         body = request.data
         named = body.get("tenant_id") if isinstance(body, Mapping) else ""

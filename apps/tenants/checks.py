@@ -1,5 +1,6 @@
 """What ``manage.py check`` refuses: a tenant's rows unguarded, the demo's open door in production."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.apps import apps
@@ -70,7 +71,9 @@ def no_tenant_is_keyless(**kwargs: Any) -> list[CheckMessage]:
 
 
 @register(Tags.database, deploy=True)
-def application_role_is_bound(databases: list[str] | None = None, **kwargs: Any) -> list[Any]:
+def application_role_is_bound(
+    databases: Sequence[str] | None = None, **kwargs: Any
+) -> list[CheckMessage]:
     """On PostgreSQL the application connects as a role that row-level security holds for.
 
     Runs with ``check --deploy --database default``.

@@ -82,7 +82,7 @@ def _database(admin: psycopg.Connection, name: str) -> str:
     return f"database {name}: kept"
 
 
-def _database_rights(name: str) -> Iterator[sql.Composed]:
+def _database_rights(name: str) -> Iterator[sql.SQL | sql.Composed]:
     database, owner, app = map(sql.Identifier, (name, OWNER_ROLE, APP_ROLE))
     yield sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(database)
     yield sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(database, app)

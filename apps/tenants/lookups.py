@@ -59,7 +59,8 @@ def key_find(prefix: str) -> FoundKey | None:
                 )
             )  # fmt: skip
     for row in rows:
-        return FoundKey(*row[:5], frozenset(_scopes(row[5])), *row[6:])
+        before, scopes, after = row[:5], row[5], row[6:]
+        return FoundKey(*(*before, frozenset(_scopes(scopes)), *after))
     return None
 
 

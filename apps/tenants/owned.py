@@ -105,7 +105,8 @@ def claim_tenant(obj: Any) -> None:
         obj.tenant_id = current
     elif obj.tenant_id != current:
         raise ForeignTenant(f"{type(obj).__name__} of another tenant")
-    for name in _owned_relations(type(obj)):
+    model: type[models.Model] = type(obj)
+    for name in _owned_relations(model):
         claim_related(obj._state.fields_cache.get(name))
 
 

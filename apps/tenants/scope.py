@@ -5,12 +5,12 @@ May be imported by every app above ``runtime``.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
 from django.db import connection, transaction
 from django_scopes import scope, scopes_disabled
-from django_scopes.state import get_scope
+from django_scopes.state import get_scope as _get_scope
 
 if TYPE_CHECKING:
     from apps.tenants.models import Tenant
@@ -52,17 +52,17 @@ def unscoped() -> Iterator[None]:
 
 def is_unscoped() -> bool:
     """Return whether ``unscoped`` is in force."""
-    return not get_scope().get("_enabled", True)
+    return not _state().get("_enabled", True)
 
 
 def has_tenant() -> bool:
     """Return whether a tenant is current."""
-    return get_scope().get("tenant") is not None
+    return _state().get("tenant") is not None
 
 
 def current_tenant_id() -> int:
     """Return the primary key of the current tenant; raise ``NoTenant`` when there is none."""
-    tenant_id = get_scope().get("tenant")
+    tenant_id = _state().get("tenant")
     if tenant_id is None:
         raise NoTenant("open tenant_scope(tenant) before touching a tenant's rows")
     return int(tenant_id)
@@ -118,6 +118,11 @@ def _carry(tenant_id: int | None) -> None:
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT set_config('app.tenant', %s, true)", [str(tenant_id or "")])
+
+
+def _state() -> dict[str, Any]:
+    state: dict[str, Any] = _get_scope()  # type: ignore[no-untyped-call]
+    return state
 
 
 def _id_of(tenant: "Tenant | int") -> int:

@@ -98,6 +98,7 @@ def membership_grant(*, user: User, role: str, actor: str) -> Membership:
     if role not in Role.values:
         raise UnknownRole(role)
     with tenant_transaction():
+        membership: Membership
         membership, created = Membership.objects.get_or_create(user=user, role=role)
         if not created:
             return membership

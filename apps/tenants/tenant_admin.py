@@ -17,7 +17,7 @@ def actor_of(request: HttpRequest) -> str:
     return f"user:{request.user.get_username()}"
 
 
-class AuditedAdmin(ModelAdmin):  # type: ignore[misc]
+class AuditedAdmin(ModelAdmin):
     """Deletes and bulk edits nothing, answers 404 for an id it does not show.
 
     Django's own log of admin actions belongs to no tenant; the audit trail stands in its place.
@@ -51,7 +51,7 @@ class AuditedAdmin(ModelAdmin):  # type: ignore[misc]
         self, request: HttpRequest, template: str, title: Any, context: Mapping[str, Any]
     ) -> TemplateResponse:
         """Return a page of our own in the admin's frame."""
-        request.current_app = self.admin_site.name  # type: ignore[attr-defined]
+        request.current_app = self.admin_site.name
         frame = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
@@ -66,13 +66,13 @@ class AuditedAdmin(ModelAdmin):  # type: ignore[misc]
     ) -> HttpResponseRedirect:
         raise Http404
 
-    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> None:
+    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
         return None
 
-    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> None:
+    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
         return None
 
-    def log_deletions(self, request: HttpRequest, queryset: Any) -> None:
+    def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
         return None
 
 

@@ -9,7 +9,7 @@ from asgiref.sync import async_to_sync
 from channels.testing import WebsocketCommunicator
 from django.test import AsyncClient, Client
 
-from agentops.tests.matrix import admin_routes, console_routes
+from agentops.tests.matrix import admin_routes
 from agentops.tests.matrix.admin_routes import NO_UUID
 from agentops.tests.matrix.probes import (
     Answer,
@@ -17,7 +17,6 @@ from agentops.tests.matrix.probes import (
     Custom,
     Listing,
     Probe,
-    Redirects,
     Shared,
     Thing,
     answer_of,
@@ -126,15 +125,14 @@ def event_stream(address: Callable[[str], str]) -> Probe:
 
 def tenant_pick(me: Side, other: Side, browser: Client) -> list[str]:
     # Redirects home; a tenant one may not enter is absent.
-    answers = [
+    mine, foreign, absent = (
         answer_of(browser.post("/tenant/", {"slug": slug}))
         for slug in (me.slug, other.slug, "nobody")
-    ]
-    return _compare(*answers, other=other, own=302)
+    )
+    return _compare(mine, foreign, absent, other, own=302)
 
 
 ROUTES: dict[str, Probe] = {
-    **console_routes.ROUTES,
     "gateway/message": named("/gateway/message", own=202),
     "gateway/message/sse": named("/gateway/message/sse", own=202),
     "gateway/sessions/token": Custom(token),
@@ -192,7 +190,13 @@ ROUTES |= {
     "console/login": Shared("/console/login", "sends a signed-in person on", status=302),
     "console/logout": Shared("/console/logout", "POST only", status=405),
     "console/language": Shared("/console/language", "one's own choice", status=302),
-    "console/chat/<str:agent>": Redirects(lambda agent: f"/console/chat/{agent}"),
+    # Sends on to a new conversation with an agent of one's own.
+    "console/chat/<str:agent>": Thing(
+        lambda side: f"/console/chat/{side.item('agent')}",
+        "/console/chat/nothing",
+        status=302,
+        shows=None,
+    ),
     "console/chat/<str:agent>/<str:name>": _chat(),
     "console/chat/<str:agent>/<str:name>/transcript": _chat("/transcript"),
     "console/chat-turns/<uuid:turn_id>": _row("/console/chat-turns/", "conversations.turnrecord"),

@@ -31,7 +31,7 @@ def test_models__with_a_plain_manager__are_refused(monkeypatch):
         (Loose,),
         {"__module__": __name__, "Meta": type("Meta", (), {"app_label": "loose"})},
     )
-    monkeypatch.setattr(checks.apps, "get_models", lambda: [loose])
+    monkeypatch.setattr("django.apps.apps.get_models", lambda: [loose])
     assert ids(checks.owned_models_are_scoped()) == ["tenants.E001"]
 
 
