@@ -24,6 +24,7 @@ from django.db import connection, connections
 from django.test import Client, TransactionTestCase
 from pytest_django import DjangoDbBlocker
 
+pytest_plugins = ["agentops.tests.live"]
 ADMIN_URL = os.environ.get(
     "AGENTOPS_ADMIN_DATABASE_URL", "postgres://postgres@127.0.0.1:5432/postgres"
 )
@@ -72,7 +73,7 @@ def pytest_pycollect_makeitem(
     def sync(*args: Any, **kwargs: Any) -> Any:
         return async_to_sync(obj)(*args, **kwargs)
 
-    del sync.__wrapped__  # type: ignore[attr-defined]
+    del sync.__wrapped__
     sync.__signature__ = inspect.signature(obj)  # type: ignore[attr-defined]
     setattr(collector.obj, name, sync)
     return list(collector._genfunctions(name, sync))
@@ -115,6 +116,7 @@ def _sqlite() -> Iterator[None]:
 
 def _postgresql() -> Iterator[None]:
     from apps.tenants import database_roles
+    from apps.tenants.row_security import APP_ROLE, OWNER_ROLE
 
     name = connection.settings_dict["TEST"]["NAME"]
     passwords = {
@@ -126,19 +128,19 @@ def _postgresql() -> Iterator[None]:
         database_roles.ensure(ADMIN_URL, database=name, **passwords)
     except (psycopg.OperationalError, database_roles.Unreachable) as error:
         pytest.exit(f"PostgreSQL is needed and cannot be reached: {error}", returncode=3)
-    _connect_as(name, database_roles.OWNER_ROLE, passwords["owner_password"])
+    _connect_as(name, OWNER_ROLE, passwords["owner_password"])
     call_command("migrate", verbosity=0, interactive=False)
-    _connect_as(name, database_roles.APP_ROLE, passwords["app_password"])
-    TransactionTestCase._fixture_teardown = _empty  # type: ignore[method-assign]
+    _connect_as(name, APP_ROLE, passwords["app_password"])
+    TransactionTestCase._fixture_teardown = _empty  # type: ignore[attr-defined]
     yield
-    _connect_as(name, database_roles.APP_ROLE, passwords["app_password"])
+    _connect_as(name, APP_ROLE, passwords["app_password"])
     database_roles.drop_database(ADMIN_URL, database=name)
 
 
 def _connect_as(name: str, role: str, password: str) -> None:
     """Point Django's connection at database ``name`` as ``role``; what was open is closed."""
     connections.close_all()
-    connection.close_pool()
+    connection.close_pool()  # type: ignore[attr-defined]
     for entry in (connection.settings_dict, settings.DATABASES["default"]):
         entry.update(NAME=name, USER=role, PASSWORD=password or entry["PASSWORD"])
 
@@ -159,7 +161,7 @@ def _empty(case: TransactionTestCase) -> None:
         owner.execute("SET lock_timeout = '20s'; SET session_replication_role = replica")
         found = owner.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
         tables = [name for (name,) in found if name not in KEPT_TABLES]
-        owner.execute("; ".join(f'DELETE FROM "{name}"' for name in tables))  # type: ignore[arg-type]
+        owner.execute("; ".join(f'DELETE FROM "{name}"' for name in tables))
 
 
 # -- the world ---------------------------------------------------------------------------------
