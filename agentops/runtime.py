@@ -16,6 +16,7 @@ from typing import Any
 
 import structlog
 from django.conf import settings
+from django.db.utils import Error as DatabaseError
 
 from apps.conversations import services
 from apps.conversations.services import Taken
@@ -112,27 +113,38 @@ class Runtime:
     async def _walk(self, taken: Taken, turn: Turn) -> None:
         assert self._pipeline is not None
         walk = asyncio.current_task()
+        assert walk is not None
         heartbeat = asyncio.create_task(self._heartbeat(taken, walk))
         try:
             await self._pipeline.run(turn)
         except LeaseLost:
             logger.warning("turn %s: another worker holds it now", taken.turn_id)
+        except asyncio.CancelledError:
+            if not heartbeat.done():
+                raise
+            walk.uncancel()
+            logger.warning("turn %s: stopped, another worker holds it now", taken.turn_id)
         finally:
             heartbeat.cancel()
 
-    async def _heartbeat(self, taken: Taken, walk: "asyncio.Task[Any] | None") -> None:
-        """Prolong the lease while the turn walks; stop the walk when the lease is lost."""
-        while True:
+    async def _heartbeat(self, taken: Taken, walk: "asyncio.Task[Any]") -> None:
+        """Prolong the lease while the turn walks; stop the walk when the lease is lost.
+
+        A database that does not answer is asked again: the lease lasts several heartbeats.
+        """
+        held = True
+        while held:
             await asyncio.sleep(settings.TURN_HEARTBEAT_SECONDS)
-            held = await in_thread(
-                services.turn_extend,
-                tenant_id=taken.tenant_id,
-                turn_id=taken.turn_id,
-                fence=taken.fence,
-            )
-            if not held and walk is not None:
-                walk.cancel("lease lost")
-                return
+            try:
+                held = await in_thread(
+                    services.turn_extend,
+                    tenant_id=taken.tenant_id,
+                    turn_id=taken.turn_id,
+                    fence=taken.fence,
+                )
+            except DatabaseError as error:
+                logger.warning("turn %s: no heartbeat, %s", taken.turn_id, type(error).__name__)
+        walk.cancel("lease lost")
 
 
 def turn_take_open(tenant_id: int, turn_id: uuid.UUID, worker: str) -> tuple[Taken, Turn] | None:

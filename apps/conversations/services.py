@@ -13,7 +13,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Exists, F, OuterRef, Subquery
+from django.db.models import F, Subquery
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
@@ -264,11 +264,15 @@ def _claim(turn: TurnRecord, worker: str) -> bool:
 
 
 def turn_extend(*, tenant_id: int, turn_id: uuid.UUID, fence: int) -> bool:
-    """Prolong the lease; ``False`` when another worker holds the turn."""
+    """Prolong the lease; ``False`` when the turn was taken away.
+
+    One that its holder has settled is still its own: the reply has yet to leave.
+    """
     until = timezone.now() + timedelta(seconds=settings.TURN_LEASE_SECONDS)
     with tenant_transaction(tenant_id):
-        held = TurnRecord.objects.filter(pk=turn_id, fence=fence, status="running")
-        return bool(held.update(lease_until=until))
+        mine = TurnRecord.objects.filter(pk=turn_id, fence=fence)
+        prolonged = mine.filter(status="running").update(lease_until=until)
+        return bool(prolonged) or mine.filter(status="settled").exists()
 
 
 # -- settle, deliver ---------------------------------------------------------------------------
@@ -324,18 +328,31 @@ def turn_settle(*, turn: Turn, tenant_id: int) -> None:
 def turn_deliver(*, tenant_id: int, turn_id: uuid.UUID) -> bool:
     """Let the reply of a settled turn leave, once; return whether the session has more to do.
 
-    The events are the reply's way out on web channels: they are written by the same transaction
-    that marks the outbox row as sent, so a second call adds nothing.
+    Replies of earlier turns that are still here (their worker died) leave before it. The events are
+    the reply's way out on web channels: they are written by the same transaction that marks the
+    outbox row as sent, so a second call adds nothing.
     """
+    more = False
     with tenant_transaction(tenant_id):
-        unsent = OutboundMessage.objects.filter(turn_id=turn_id, sent_at=None)
-        if not unsent.update(sent_at=timezone.now()):
-            return False
-        turn = TurnRecord.objects.only(
-            "id", "session_id", "number", "message_id", "outcome", "answer"
-        ).get(pk=turn_id)
-        last_number = _events_write(turn.session_id, turn.id, reply_events(turn))
-        return last_number > turn.number
+        this = TurnRecord.objects.filter(pk=turn_id)
+        unsent = OutboundMessage.objects.filter(
+            sent_at=None,
+            session_id=Subquery(this.values("session_id")),
+            turn__number__lte=Subquery(this.values("number")),
+        )
+        for row in unsent.select_related("turn").only(*_DELIVERED).order_by("turn__number"):
+            left = OutboundMessage.objects.filter(pk=row.pk, sent_at=None)
+            if left.update(sent_at=timezone.now()):
+                last_number = _events_write(
+                    row.turn.session_id, row.turn_id, reply_events(row.turn)
+                )
+                more = last_number > row.turn.number
+    return more
+
+
+_DELIVERED = (
+    "turn__session_id", "turn__number", "turn__message_id", "turn__outcome", "turn__answer",
+)  # fmt: skip
 
 
 # -- sweep -------------------------------------------------------------------------------------
@@ -363,8 +380,10 @@ def tenant_sweep(*, tenant_id: int, idle_seconds: float) -> Swept:
             status="queued", lease_until=None
         )
         before = now - timedelta(seconds=idle_seconds)
-        running = TurnRecord.objects.filter(session=OuterRef("session"), status="running")
-        waiting = TurnRecord.objects.filter(~Exists(running), status="queued")
+        # One doorbell per session: for its next turn, unless that runs.
+        waiting = TurnRecord.objects.filter(
+            status="queued", number=F("session__settled_number") + 1
+        )
         if not requeued:
             waiting = waiting.filter(accepted_at__lt=before)
         open_turns = list(waiting.order_by("accepted_at").values_list("id", flat=True)[:500])
@@ -375,7 +394,8 @@ def tenant_sweep(*, tenant_id: int, idle_seconds: float) -> Swept:
         )
     failed = sum(turn_abandon(tenant_id=tenant_id, turn_id=pk, fence=fence) for pk, fence in stuck)
     for turn_id in unsent:
-        turn_deliver(tenant_id=tenant_id, turn_id=turn_id)
+        if turn_deliver(tenant_id=tenant_id, turn_id=turn_id):
+            open_turns.append(turn_id)
     for turn_id in open_turns:
         doorbell(tenant_id, turn_id)
     return Swept(expired=requeued, rung=len(open_turns), delivered=len(unsent), failed=failed)

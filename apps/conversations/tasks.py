@@ -1,5 +1,6 @@
 """Doorbells of conversations. A task carries ids only, never what was said."""
 
+import logging
 import uuid
 
 from celery import shared_task
@@ -8,6 +9,8 @@ from django.utils.module_loading import import_string
 
 from apps.conversations import services
 from apps.tenants.models import Tenant
+
+logger = logging.getLogger(__name__)
 
 
 @shared_task(name="conversations.run_turn", ignore_result=True)
@@ -23,6 +26,9 @@ def sweep() -> None:
 
 
 def sweep_all() -> None:
-    """Sweep every tenant in turn."""
+    """Sweep every tenant in turn; what breaks in one does not keep the next ones waiting."""
     for tenant_id in Tenant.objects.order_by("pk").values_list("pk", flat=True):
-        services.tenant_sweep(tenant_id=tenant_id, idle_seconds=settings.TURN_SWEEP_SECONDS)
+        try:
+            services.tenant_sweep(tenant_id=tenant_id, idle_seconds=settings.TURN_SWEEP_SECONDS)
+        except Exception:
+            logger.exception("the sweep of tenant %s failed; the next one tries again", tenant_id)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from apps.conversations import ledger, services
+from apps.conversations import ledger, services, tasks
 from apps.conversations.models import Event, LedgerEntry, Message, OutboundMessage, TurnRecord
 from apps.conversations.tests.conftest import Say
 from apps.releases.selectors import release_load
@@ -99,6 +99,34 @@ def test_deliver__with_more_queued__says_so(say: Say, deployed: Tenant):
     say("2", message_id="m2")
     services.turn_settle(turn=walked(taken), tenant_id=deployed.pk)
     assert services.turn_deliver(tenant_id=deployed.pk, turn_id=taken.turn_id) is True
+
+
+def test_deliver__earlier_reply_still_here__leaves_before_it(say: Say, deployed: Tenant):
+    for number in ("1", "2"):
+        taken = take(deployed, say(number, message_id=f"m{number}").turn_id)
+        services.turn_settle(turn=walked(taken, number), tenant_id=deployed.pk)
+    services.turn_deliver(tenant_id=deployed.pk, turn_id=taken.turn_id)
+    with tenant_transaction():
+        said = Event.objects.filter(event_type="message.responded").order_by("sequence")
+        assert [turn.answer for turn in (event.turn for event in said)] == ["1", "2"]
+        assert not OutboundMessage.objects.filter(sent_at=None).exists()
+
+
+def test_heartbeat__of_a_settled_turn__finds_it_still_its_own(say: Say, deployed: Tenant):
+    taken = take(deployed, say("oi").turn_id)
+    held = {"tenant_id": deployed.pk, "turn_id": taken.turn_id, "fence": taken.fence}
+    services.turn_settle(turn=walked(taken), tenant_id=deployed.pk)
+    assert services.turn_extend(**held)
+    with tenant_transaction():
+        assert TurnRecord.objects.get().lease_until is None
+
+
+def test_heartbeat__of_a_turn_back_in_the_queue__has_lost_it(say: Say, deployed: Tenant):
+    taken = take(deployed, say("oi").turn_id)
+    expire(taken)
+    sweep(deployed)
+    held = {"tenant_id": deployed.pk, "turn_id": taken.turn_id, "fence": taken.fence}
+    assert not services.turn_extend(**held)
 
 
 def test_old_holder__after_its_lease_went_on__can_write_nothing(say: Say, deployed: Tenant):
@@ -196,6 +224,33 @@ def test_sweep__turn_no_worker_survives__fails_with_the_tenants_words_and_frees_
         turn = TurnRecord.objects.get(pk=first.turn_id)
     assert (turn.status, turn.outcome, turn.answer) == ("settled", "failed", "Broken.")
     assert take(deployed, second.turn_id).turn_id == second.turn_id
+
+
+def test_sweep__session_with_several_queued__rings_once_for_the_next(
+    say: Say, deployed: Tenant, rings: list[Any]
+):
+    first = say("1", message_id="m1")
+    for number in ("2", "3"):
+        say(number, message_id=f"m{number}")
+    rings.clear()
+    assert sweep(deployed).rung == 1
+    assert rings == [(deployed.pk, first.turn_id)]
+
+
+def test_sweep__breaks_in_one_tenant__sweeps_the_next(
+    world: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    swept = []
+
+    def one(*, tenant_id: int, idle_seconds: float) -> None:
+        swept.append(tenant_id)
+        if tenant_id == world.acme.pk:
+            raise RuntimeError
+
+    monkeypatch.setattr(services, "tenant_sweep", one)
+    tasks.sweep_all()
+    assert swept == [world.acme.pk, world.other.pk]
+    assert f"the sweep of tenant {world.acme.pk} failed" in caplog.text
 
 
 def begin(tenant: Tenant, taken: services.Taken, *calls: LedgerCall) -> list[Any]:
