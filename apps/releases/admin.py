@@ -51,17 +51,17 @@ class ReleaseAdmin(ReadOnlyAdmin):
     list_display_links = ("name",)
     search_fields = ("sha256", "note", "published_by")
     ordering = ("-number",)
-    list_before_template = "releases/_release_toolbar.html"
+    list_before_template = "releases/_release_toolbar.html"  # type: ignore[assignment]
 
-    @display(description=gettext_lazy("release"), ordering="number")
+    @display(description=gettext_lazy("release"), ordering="number")  # type: ignore[arg-type]
     def name(self, release: Release) -> str:
         return f"#{release.number}"
 
-    @display(description=gettext_lazy("sha256"))
+    @display(description=gettext_lazy("sha256"))  # type: ignore[arg-type]
     def digest(self, release: Release) -> str:
         return format_html("<code>{}</code>", release.sha256[:12])
 
-    @display(description=gettext_lazy("runs in"))
+    @display(description=gettext_lazy("runs in"))  # type: ignore[arg-type]
     def runs_in(self, release: Release) -> str:
         return ", ".join(sorted(d.environment for d in release.deployments.all())) or "–"
 
@@ -157,7 +157,7 @@ class BindingAdmin(ConfigAdmin):
     list_display = ("name", "what", "environment", "value", "updated_by", "updated_at")
     list_filter = ("environment", "what")
     search_fields = ("name", "value")
-    change_form_outer_after_template = "releases/_binding_remove.html"
+    change_form_outer_after_template = "releases/_binding_remove.html"  # type: ignore[assignment]
     warn_unsaved_form = True
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:

@@ -1,8 +1,9 @@
 """What the reference fields of a form may name: read once per form, whatever the number of fields."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.urls import reverse
 
 from apps.releases.models import Binding, ConfigItem
@@ -63,10 +64,10 @@ def options_search(*, kind: str, term: str, page: int) -> tuple[list[Option], bo
     return rows[:SEARCH_RESULTS], len(rows) > SEARCH_RESULTS
 
 
-def _items(kind: str):  # type: ignore[no-untyped-def]
+def _items(kind: str) -> "QuerySet[Any, tuple[str, str]]":
     items = ConfigItem.objects.filter(kind=kind, archived_at=None, head__isnull=False)
     return items.order_by("slug").values_list("slug", "name")
 
 
-def _rows(rows) -> list[Option]:  # type: ignore[no-untyped-def]
+def _rows(rows: Iterable[tuple[str, str]]) -> list[Option]:
     return [(slug, f"{slug} — {name}" if name and name != slug else slug) for slug, name in rows]

@@ -8,7 +8,7 @@ import json
 import math
 import re
 import types
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 
 import annotated_types
 from django import forms
@@ -99,7 +99,7 @@ class BindingName(TextLine):
 
     def attach(self, choices: ReferenceChoices, current: Any) -> None:
         """Offer the binding names that exist."""
-        self.widget.suggestions = choices.binding_names(self.what)  # type: ignore[attr-defined]
+        self.widget.suggestions = choices.binding_names(self.what)
 
 
 class Whole(forms.IntegerField):
@@ -333,7 +333,7 @@ def _no_nul(texts: list[str]) -> None:
 def _offer(widget: Any, choices: ReferenceChoices, kind: str, chosen: list[str]) -> None:
     options = choices.options(kind)
     widget.search_url = "" if options is not None else choices.search_url(kind)
-    widget.options = options if options is not None else choices.labels(kind, chosen)
+    widget.offered = options if options is not None else choices.labels(kind, chosen)
 
 
 def _all_exist(choices: ReferenceChoices, kind: str, slugs: list[str], kept: list[str]) -> None:
@@ -360,9 +360,9 @@ def _bounds(info: FieldInfo, *, whole: bool) -> dict[str, Any]:
         elif isinstance(item, annotated_types.Le):
             bounds["max_value"] = item.le
         elif whole and isinstance(item, annotated_types.Gt):
-            bounds["min_value"] = math.floor(item.gt) + 1  # type: ignore[arg-type]
+            bounds["min_value"] = math.floor(cast("float", item.gt)) + 1
         elif whole and isinstance(item, annotated_types.Lt):
-            bounds["max_value"] = math.ceil(item.lt) - 1  # type: ignore[arg-type]
+            bounds["max_value"] = math.ceil(cast("float", item.lt)) - 1
     return bounds
 
 

@@ -47,12 +47,14 @@ class ConfigForm(forms.Form):
 
     def __init__(
         self,
-        *args: Any,
+        data: Any = None,
+        files: Any = None,
+        *,
         choices: ReferenceChoices,
         initial: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(*args, initial=dict(initial or {}), **kwargs)
+        super().__init__(data, files, initial=dict(initial or {}), **kwargs)
         for name, field in self.fields.items():
             if hasattr(field, "attach"):
                 field.attach(choices, self.get_initial_for_field(field, name))
@@ -174,7 +176,7 @@ class ConfigRows(forms.BaseFormSet):  # type: ignore[type-arg]
             form
             for index, form in enumerate(self.forms)
             if (index < self.initial_form_count() or form.has_changed())
-            and not self._should_delete_form(form)
+            and not self._should_delete_form(form)  # type: ignore[attr-defined]
         ]
         if self.can_order:
             rows.sort(key=_place)
@@ -197,7 +199,7 @@ class ConfigRows(forms.BaseFormSet):  # type: ignore[type-arg]
 
     def error_list(self) -> list[tuple[str, str, str]]:
         """Return every error as (id of its field, label, message)."""
-        found = [(self.prefix, str(self.label), str(text)) for text in self.non_form_errors()]
+        found = [(str(self.prefix), str(self.label), str(text)) for text in self.non_form_errors()]
         for form in self.forms:
             found += cast("ConfigForm", form).error_list()
         return found

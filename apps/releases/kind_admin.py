@@ -8,7 +8,7 @@ A kind's admin is three lines::
         icon = "smart_toy"
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 from django.contrib import messages
@@ -59,7 +59,7 @@ class StateFilter(SimpleListFilter):
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
         return [("archived", gettext_lazy("Archived")), ("all", gettext_lazy("All"))]
 
-    def choices(self, changelist: Any) -> Iterator[dict[str, Any]]:
+    def choices(self, changelist: Any) -> Iterator[Any]:
         first, *rest = super().choices(changelist)
         yield {**first, "display": _("In use")}
         yield from rest
@@ -86,11 +86,11 @@ class KindAdmin(ConfigAdmin):
     def config_class(self) -> type[KindConfig]:
         return cast("type[KindConfig]", self.model.config_class)
 
-    @display(description=gettext_lazy("revision"), ordering="head__number")
+    @display(description=gettext_lazy("revision"), ordering="head__number")  # type: ignore[arg-type]
     def head_number(self, item: ConfigItem) -> str:
         return f"#{item.head.number}" if item.head else "–"
 
-    @display(description=gettext_lazy("digest"))
+    @display(description=gettext_lazy("digest"))  # type: ignore[arg-type]
     def head_digest(self, item: ConfigItem) -> str:
         if item.archived_at:
             return format_html('<span class="ao-badge">{}</span>', _("archived"))
@@ -98,7 +98,7 @@ class KindAdmin(ConfigAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         wrap = self.admin_site.admin_view
-        own = [
+        own: list[tuple[str, Callable[..., HttpResponse], str]] = [
             ("by-slug/<path:slug>/", self.by_slug_view, "by_slug"),
             ("<path:object_id>/history/", self.history_view, "history"),
             ("<path:object_id>/diff/", self.diff_view, "diff"),

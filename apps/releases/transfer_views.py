@@ -53,7 +53,7 @@ class Files(forms.FileInput):
 class ImportForm(forms.Form):
     """What is imported and how. ``packed`` carries the files from the dry run to the import."""
 
-    files = forms.Field(
+    uploads = forms.Field(
         label=gettext_lazy("Files"),
         required=False,
         widget=Files(attrs={"accept": ".yaml,.yml,.zip,.txt,.md", "multiple": True}),
@@ -117,7 +117,7 @@ def import_view(admin: ConfigAdmin, request: HttpRequest) -> HttpResponse:
             files = _files(request, form)
             report, done = _import(request, form, files, dry_run="apply" not in request.POST)
         except UploadRefused as refused:
-            form.add_error("files", str(refused))
+            form.add_error("uploads", str(refused))
         except SourceRefused as refused:
             context["problems"] = refused.problems
         else:
@@ -128,7 +128,7 @@ def import_view(admin: ConfigAdmin, request: HttpRequest) -> HttpResponse:
 
 
 def _files(request: HttpRequest, form: ImportForm) -> dict[str, bytes]:
-    uploads = request.FILES.getlist("files")
+    uploads = request.FILES.getlist("uploads")
     if uploads:
         files = files_of_uploads(uploads)
     elif form.cleaned_data["packed"]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from django.core.files.uploadedfile import UploadedFile
 from django.utils.translation import gettext as _
@@ -34,7 +35,7 @@ class UploadRefused(ValueError):
     """The files are too many, too large, not a zip, or have names that leave the folder."""
 
 
-def files_of_uploads(uploads: Iterable[UploadedFile]) -> dict[str, bytes]:
+def files_of_uploads(uploads: Iterable["UploadedFile[Any]"]) -> dict[str, bytes]:
     """Return name → bytes of what was uploaded; a zip stands for its contents."""
     files: dict[str, bytes] = {}
     for upload in uploads:

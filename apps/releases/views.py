@@ -241,7 +241,7 @@ def options_view(request: HttpRequest, kind: str) -> JsonResponse:
 
 
 def _page_of(rows: list[tuple[str, str]], request: HttpRequest, release: Release) -> Any:
-    page = Paginator(rows, ITEMS_PAGE).get_page(request.GET.get("p"))
+    page: Any = Paginator(rows, ITEMS_PAGE).get_page(request.GET.get("p"))
     page.object_list = [
         {
             "kind": kind_label(kind),

@@ -84,11 +84,11 @@ class Number(forms.NumberInput):
         super().__init__({"class": " ".join([*INPUT_CLASSES, "ao-number"]), **(attrs or {})})
 
 
-class Switch(UnfoldBooleanSwitchWidget):  # type: ignore[misc]
+class Switch(UnfoldBooleanSwitchWidget):
     """On or off."""
 
 
-class Choice(UnfoldAdminSelectWidget):  # type: ignore[misc]
+class Choice(UnfoldAdminSelectWidget):
     """One of a few values."""
 
 
@@ -98,14 +98,14 @@ class ReferenceOptions:
     A chosen slug without an item stays in the list, marked, so that nothing is lost on save.
     """
 
-    options: Sequence[Option] = ()
+    offered: Sequence[Option] = ()
     search_url: str = ""
 
     def chosen_first(self, slugs: Sequence[str]) -> list[Option]:
         """Return the options, the chosen ones first and in their order."""
-        known = dict(self.options)
+        known = dict(self.offered)
         chosen = [(slug, known.get(slug) or missing_label(slug)) for slug in slugs if slug]
-        return [*chosen, *[option for option in self.options if option[0] not in slugs]]
+        return [*chosen, *[option for option in self.offered if option[0] not in slugs]]
 
 
 def missing_label(slug: str) -> str:

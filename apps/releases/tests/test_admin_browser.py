@@ -58,7 +58,8 @@ def screen(
 
 def item(world: World, kind: str, slug: str) -> ConfigItem:
     with tenant_transaction(world.acme):
-        return ConfigItem.objects.select_related("head").get(kind=kind, slug=slug)
+        found: ConfigItem = ConfigItem.objects.select_related("head").get(kind=kind, slug=slug)
+        return found
 
 
 def content(world: World, kind: str, slug: str) -> dict[str, Any]:

@@ -34,7 +34,8 @@ def small(world: World) -> World:
 
 def item(world: World, kind: str, slug: str) -> ConfigItem:
     with tenant_transaction(world.acme):
-        return ConfigItem.objects.select_related("head").get(kind=kind, slug=slug)
+        found: ConfigItem = ConfigItem.objects.select_related("head").get(kind=kind, slug=slug)
+        return found
 
 
 def page_of(world: World, kind: str, slug: str, page: str = "") -> str:
@@ -374,7 +375,7 @@ def test_archive__of_an_unused_item__hides_it_until_asked_for(
 
 
 # -- every kind, many rows ---------------------------------------------------------------------
-@pytest.mark.parametrize("model", sorted(proxies(), key=lambda model: model.__name__))
+@pytest.mark.parametrize("model", sorted(proxies(), key=str))
 def test_pages_of_a_kind__in_an_empty_tenant__are_there(
     world: World, as_alice: Client, model: type[ConfigItem]
 ) -> None:

@@ -61,7 +61,8 @@ def bind() -> None:
 
 def release(world: World, number: int) -> Release:
     with tenant_transaction(world.acme):
-        return Release.objects.get(number=number)
+        found: Release = Release.objects.get(number=number)
+        return found
 
 
 def running(world: World, environment: str = "production") -> int | None:
@@ -368,7 +369,7 @@ def test_export_then_import__into_an_empty_tenant__gives_the_same_sha256(
 ) -> None:
     url = reverse("admin:releases_import")
     upload = SimpleUploadedFile("acme.yaml", exported(as_bob))
-    shown = text(as_charlie.post(url, {"files": upload, **import_options()}))
+    shown = text(as_charlie.post(url, {"uploads": upload, **import_options()}))
     assert "This is what the import would do. Nothing is written yet." in shown
     with tenant_transaction(live.other):
         assert not ConfigItem.objects.exists()
@@ -413,7 +414,7 @@ def test_import__of_bad_files__says_where_and_writes_nothing(
     bad = b"format: agentops-config-v1\nitems:\n  prompt:\n    x:\n      sistem: hello\n"
     upload = SimpleUploadedFile("bad.yaml", bad)
     shown = text(
-        as_alice.post(reverse("admin:releases_import"), {"files": upload, **import_options()})
+        as_alice.post(reverse("admin:releases_import"), {"uploads": upload, **import_options()})
     )
     assert "Nothing was imported: 2 problems." in shown
     assert "<code>bad.yaml:5</code>" in shown
@@ -434,7 +435,7 @@ def test_import__of_files_that_are_none__is_refused(
 ) -> None:
     upload = SimpleUploadedFile(name, data)
     response = as_alice.post(
-        reverse("admin:releases_import"), {"files": upload, **import_options()}
+        reverse("admin:releases_import"), {"uploads": upload, **import_options()}
     )
     assert response.status_code == 200
     assert message in text(response)
@@ -468,7 +469,7 @@ def test_import__of_another_platforms_folder__reports_what_it_drops(
         }
     )
     shown = text(
-        as_alice.post(reverse("admin:releases_import"), {"files": upload, **import_options()})
+        as_alice.post(reverse("admin:releases_import"), {"uploads": upload, **import_options()})
     )
     assert "Not taken over as it stood" in shown
     assert "use_mock" in shown
@@ -485,7 +486,7 @@ def test_import__by_a_business_owner__binds_no_addresses_and_says_so(
         }
     )
     url = reverse("admin:releases_import")
-    shown = text(as_bob.post(url, {"files": upload, **import_options()}))
+    shown = text(as_bob.post(url, {"uploads": upload, **import_options()}))
     assert "your role may not change bindings" in shown
     data = applied(shown)
     assert send(as_bob, url, data).status_code == 302
