@@ -17,6 +17,7 @@ from typing import Any
 
 import psycopg
 import pytest
+import redis
 from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.core.management import call_command
@@ -40,6 +41,16 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError("AGENTOPS_SERVICES=1 needs DATABASE_URL=postgres://…")
     if SERVICES and settings.EMBEDDED:
         raise pytest.UsageError("AGENTOPS_SERVICES=1 needs REDIS_URL=redis://…")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """A services run without its services fails; it does not skip."""
+    if SERVICES:
+        try:
+            psycopg.connect(ADMIN_URL, connect_timeout=5).close()
+            redis.Redis.from_url(settings.REDIS_URL, socket_timeout=2).ping()
+        except (psycopg.OperationalError, redis.RedisError) as error:
+            pytest.exit(f"AGENTOPS_SERVICES=1, and a service does not answer: {error}", 3)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -123,11 +134,8 @@ def _postgresql() -> Iterator[None]:
         "owner_password": os.environ.get("AGENTOPS_OWNER_PASSWORD", ""),
         "app_password": os.environ.get("AGENTOPS_APP_PASSWORD", ""),
     }
-    try:
-        database_roles.drop_database(ADMIN_URL, database=name)
-        database_roles.ensure(ADMIN_URL, database=name, **passwords)
-    except (psycopg.OperationalError, database_roles.Unreachable) as error:
-        pytest.exit(f"PostgreSQL is needed and cannot be reached: {error}", returncode=3)
+    database_roles.drop_database(ADMIN_URL, database=name)
+    database_roles.ensure(ADMIN_URL, database=name, **passwords)
     _connect_as(name, OWNER_ROLE, passwords["owner_password"])
     call_command("migrate", verbosity=0, interactive=False)
     _connect_as(name, APP_ROLE, passwords["app_password"])

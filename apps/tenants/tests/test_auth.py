@@ -5,8 +5,18 @@ from datetime import timedelta
 import pytest
 from django.test import RequestFactory
 from django.utils import timezone
+from rest_framework.permissions import IsAuthenticated
+from rest_framework.response import Response
+from rest_framework.test import APIRequestFactory
+from rest_framework.views import APIView
 
-from apps.tenants.auth import CallerRefused, TenantAbsent, principal_of
+from apps.tenants.auth import (
+    CallerAuthentication,
+    CallerRefused,
+    TenantAbsent,
+    principal_of,
+    request_of_scope,
+)
 from apps.tenants.models import ApiKey
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import api_key_revoke, membership_grant, tenant_create
@@ -255,3 +265,65 @@ class TestKeyless:
 
     def test_keyless__wrong_key__is_never_the_demo_caller(self):
         assert refused(request(**LOCAL, HTTP_X_API_KEY="ak_x_y")) == "unknown_key"
+
+
+class TestWebsocket:
+    def scope(self, *, cookies="", query="", **headers):
+        named = [(k.replace("_", "-").encode(), v.encode()) for k, v in headers.items()]
+        return {
+            "type": "websocket",
+            "path": "/ws/sessions/s1",
+            "query_string": query.encode(),
+            "headers": [*named, (b"cookie", cookies.encode())],
+            "client": ("127.0.0.1", 5000),
+        }
+
+    def test_socket__with_a_key_or_a_token__is_its_principal(self, world):
+        keyed = request_of_scope(self.scope(authorization=f"Bearer {world.acme_key}"))
+        assert principal_of(keyed).tenant_slug == "acme"
+        tokened = request_of_scope(self.scope(query=f"token={token_for(world)}"))
+        assert principal_of(tokened, query_token=True).name == "visitor:7"
+
+    def test_socket__with_a_login__is_that_person(self, world, as_bob):
+        cookies = f"sessionid={as_bob.cookies['sessionid'].value}"
+        assert principal_of(request_of_scope(self.scope(cookies=cookies))).name == "user:bob"
+
+    @pytest.mark.parametrize("cookies", ["", "sessionid=unknown", "a=b; =;", "\x00"])
+    def test_socket__without_a_credential__is_refused(self, world, cookies):
+        assert refused(request_of_scope(self.scope(cookies=cookies))) == "missing_credential"
+
+
+class TestDrf:
+    @pytest.fixture
+    def view(self):
+        class Echo(APIView):
+            authentication_classes = [CallerAuthentication]
+            permission_classes = [IsAuthenticated]
+
+            def post(self, request):
+                return Response([request.auth.name, request.user.tenant_slug])
+
+        return Echo.as_view()
+
+    def post(self, view, body=None, **headers):
+        call = APIRequestFactory().post("/", body or {}, format="json", **headers)
+        return view(call)
+
+    def test_view__with_a_key__knows_the_caller(self, world, view):
+        answer = self.post(view, **world.bearer())
+        assert answer.data == [f"key:{world.acme_key[3:11]}", "acme"]
+
+    def test_view__without_a_credential__answers_401(self, world, view):
+        answer = self.post(view)
+        assert answer.status_code == 401
+        assert answer.headers["WWW-Authenticate"] == 'Bearer realm="agentops"'
+
+    def test_view__with_an_unknown_key__answers_401(self, world, view):
+        assert self.post(view, HTTP_X_API_KEY="ak_x").status_code == 401
+
+    def test_view__naming_another_tenant__answers_404(self, world, view):
+        answers = [
+            self.post(view, {"tenant_id": named}, **world.bearer()) for named in ("other", "nobody")
+        ]
+        assert [answer.status_code for answer in answers] == [404, 404]
+        assert self.post(view, {"tenant_id": "acme"}, **world.bearer()).status_code == 200
