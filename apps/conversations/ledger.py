@@ -1,15 +1,16 @@
 """The ledger of a turn's tool and model calls: a finished step is never run twice."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from django.db import connection
 from django.db.models import F
 from django.utils import timezone
 
 from apps.conversations.models import LedgerEntry, TurnRecord
 from apps.runtime.canonical import sha256_text
 from apps.runtime.ports import LeaseLost, LedgerCall, LedgerResult, LedgerState
-from apps.tenants.scope import tenant_transaction
+from apps.tenants.scope import current_tenant_id, tenant_transaction
 
 
 def ledger_key(turn_id: str, call: LedgerCall) -> str:
@@ -33,24 +34,16 @@ def ledger_begin(
         )
         if not held.values_list("pk", flat=True):
             raise LeaseLost(turn_id)
-        known = {
-            entry.key: entry for entry in LedgerEntry.objects.filter(turn_id=turn_id, key__in=keys)
-        }
-        fresh: dict[str, LedgerEntry] = {}
+        fresh = _start(turn_id, dict(zip(keys, calls, strict=True)))
+        # What could not be started is known: from an earlier holder, or an earlier attempt.
+        known = {} if len(fresh) == len(keys) else _known(turn_id, keys)
         states = []
         for key, call in zip(keys, calls, strict=True):
-            entry = known.get(key)
-            if entry is None:
-                known[key] = fresh[key] = _entry(turn_id, key, call)
+            if key in fresh:
+                fresh.remove(key)  # an equal call in the same batch is not sent a second time
                 states.append(LedgerState(state="fresh", idempotency_key=key))
-            elif entry.ended_at is not None:
-                states.append(LedgerState(state="done", idempotency_key=key, result=entry.result))
-            elif call.action and not call.idempotent:
-                states.append(LedgerState(state="unknown", idempotency_key=key))
             else:
-                states.append(LedgerState(state="restarted", idempotency_key=key))
-        if fresh:
-            LedgerEntry.objects.bulk_create(fresh.values())
+                states.append(_state(key, call, known[key]))
         again = [state.idempotency_key for state in states if state.state == "restarted"]
         if again:
             LedgerEntry.objects.filter(turn_id=turn_id, key__in=again).update(
@@ -59,18 +52,50 @@ def ledger_begin(
     return states
 
 
-def _entry(turn_id: str, key: str, call: LedgerCall) -> LedgerEntry:
-    return LedgerEntry(
-        turn_id=uuid.UUID(turn_id),
-        key=key,
-        kind=call.kind,
-        name=call.name,
-        ordinal=call.ordinal,
-        contract=call.contract,
-        arguments=call.arguments,
-        action=call.action,
-        idempotent=call.idempotent,
-    )
+def _state(key: str, call: LedgerCall, entry: LedgerEntry) -> LedgerState:
+    if entry.ended_at is not None:
+        return LedgerState(state="done", idempotency_key=key, result=entry.result)
+    if call.action and not call.idempotent:
+        return LedgerState(state="unknown", idempotency_key=key)
+    return LedgerState(state="restarted", idempotency_key=key)
+
+
+def _known(turn_id: str, keys: Sequence[str]) -> dict[str, LedgerEntry]:
+    entries = LedgerEntry.objects.filter(turn_id=turn_id, key__in=keys)
+    return {entry.key: entry for entry in entries}
+
+
+def _start(turn_id: str, calls: Mapping[str, LedgerCall]) -> set[str]:
+    """Insert what is not there yet; return the keys of what was inserted."""
+    tenant_id = current_tenant_id()
+    turn = uuid.UUID(turn_id)
+    now = connection.ops.adapt_datetimefield_value(timezone.now())
+    stored_turn = turn if connection.features.has_native_uuid_field else turn.hex
+    rows = ", ".join(["(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, 1, %s, NULL, '')"] * len(calls))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO conversations_ledgerentry (tenant_id, turn_id, key, kind, name, ordinal,"  # noqa: S608
+            " contract, arguments, action, idempotent, starts, started_at, ended_at, result)"
+            f" VALUES {rows} ON CONFLICT (turn_id, key) DO NOTHING RETURNING key",
+            [
+                value
+                for key, call in calls.items()
+                for value in (
+                    tenant_id,
+                    stored_turn,
+                    key,
+                    call.kind,
+                    call.name,
+                    call.ordinal,
+                    call.contract,
+                    call.arguments,
+                    call.action,
+                    call.idempotent,
+                    now,
+                )
+            ],
+        )
+        return {key for (key,) in cursor.fetchall()}
 
 
 def ledger_finish(

@@ -306,11 +306,11 @@ def turn_settle(*, turn: Turn, tenant_id: int) -> None:
         }
         if turn.vault != turn.session.vault:
             state["vault"] = seal(turn.vault)
-        Session.objects.filter(pk=session_id).update(**state)
         _events_write(
             session_id,
             uuid.UUID(turn.id),
             [("workflow.completed", {"turn_id": turn.id, "outcome": outcome.kind})],
+            state=state,
         )
         number = turn.session.turn_number
         Message.objects.bulk_create(
@@ -444,20 +444,25 @@ def _events_write(
     events: Sequence[tuple[str, Mapping[str, Any]]],
     *,
     turns: int = 0,
+    state: Mapping[str, Any] | None = None,
 ) -> int:
     """Append ``events`` to the session's sequence; return its last turn number.
+
+    ``state``: columns of the session that change with them (names from this file only).
 
     One statement gives out the numbers and locks the session, so numbers and commits have the same
     order and a reader's cursor never skips a row.
     """
     tenant_id = current_tenant_id()
     now = _stored_time(timezone.now())
+    changed = dict(state or {})
+    columns = "".join(f", {column} = %s" for column in changed)
     with connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE conversations_session SET event_sequence = event_sequence + %s,"
-            " turn_number = turn_number + %s, updated_at = %s"
+            "UPDATE conversations_session SET event_sequence = event_sequence + %s,"  # noqa: S608
+            f" turn_number = turn_number + %s, updated_at = %s{columns}"
             " WHERE id = %s AND tenant_id = %s RETURNING event_sequence, turn_number",
-            [len(events), turns, now, _stored_id(session_id), tenant_id],
+            [len(events), turns, now, *changed.values(), _stored_id(session_id), tenant_id],
         )
         last, turn_number = cursor.fetchone()
         first = last - len(events) + 1
