@@ -73,7 +73,16 @@ def test_packages__every_init__is_empty():
 
 
 def test_names__files_of_the_tree__say_what_they_hold():
-    empty_words = {"utils", "helpers", "common", "manager", "handler", "processor", "legacy", "misc"}
+    empty_words = {
+        "utils",
+        "helpers",
+        "common",
+        "manager",
+        "handler",
+        "processor",
+        "legacy",
+        "misc",
+    }
     for folder in ("apps", "agentops"):
         for path in (ROOT / folder).rglob("*.py"):
             assert path.stem not in empty_words, path
@@ -95,7 +104,12 @@ def test_types__mypy_strict__is_clean():
 @pytest.mark.once
 def test_migrations__models__are_all_migrated(tmp_path):
     done = run(
-        sys.executable, "manage.py", "makemigrations", "--check", "--dry-run", DATA_DIR=str(tmp_path)
+        sys.executable,
+        "manage.py",
+        "makemigrations",
+        "--check",
+        "--dry-run",
+        DATA_DIR=str(tmp_path),
     )
     assert done.returncode == 0, done.stdout[-2000:]
 
