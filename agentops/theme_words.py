@@ -1,0 +1,37 @@
+"""Words of the admin theme, which brings no translations: marked here so that they get ours."""
+
+from apps.runtime.i18n import gettext_noop as _
+
+WORDS = (
+    _("All applications"),
+    _("Apply Filters"),
+    _("Cancel"),
+    _("Dark"),
+    _("Date from"),
+    _("Date to"),
+    _("Expand row"),
+    _("False"),
+    _("Forgotten your password or username?"),
+    _("General"),
+    _("Go back"),
+    _("Light"),
+    _("Loading more results..."),
+    _("More actions"),
+    _("No results found"),
+    _("No results matching your query"),
+    _("Reset filters"),
+    _("Return to site"),
+    _("Run"),
+    _("Search apps and models..."),
+    _("Select all rows"),
+    _("Select value"),
+    _("Submit"),
+    _("System"),
+    _("This page yielded into no results. Create a new item or reset your filters."),
+    _("Toggle password visibility"),
+    _("True"),
+    _("Type to search"),
+    _("Welcome"),
+    _("Welcome back to"),
+    _("You have been successfully logged out from the administration"),
+)
