@@ -66,7 +66,8 @@ def options_search(*, kind: str, term: str, page: int) -> tuple[list[Option], bo
 
 def _items(kind: str) -> "QuerySet[Any, tuple[str, str]]":
     items = ConfigItem.objects.filter(kind=kind, archived_at=None, head__isnull=False)
-    return items.order_by("slug").values_list("slug", "name")
+    found: QuerySet[Any, tuple[str, str]] = items.order_by("slug").values_list("slug", "name")
+    return found
 
 
 def _rows(rows: Iterable[tuple[str, str]]) -> list[Option]:

@@ -48,6 +48,7 @@ from apps.runtime.config import KindConfig
 from apps.tenants.tenant_admin import actor_of
 
 HISTORY_PAGE = 50
+USAGES_PAGE = 100
 
 
 class StateFilter(SimpleListFilter):
@@ -252,7 +253,8 @@ class KindAdmin(ConfigAdmin):
     def used_by_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """List who names an item: heads, and what the environments run."""
         item = self.row_or_404(request, object_id)
-        context = {"item": item, "usages": shown_usages(item_used_by(item))}
+        page: Any = Paginator(item_used_by(item), USAGES_PAGE).get_page(request.GET.get("p"))
+        context = {"item": item, "page": page, "usages": shown_usages(page.object_list)}
         return self._item_page(request, "releases/item_used_by.html", item, item, context)
 
     # -- archive, restore --------------------------------------------------------------------------
@@ -269,7 +271,11 @@ class KindAdmin(ConfigAdmin):
                 text = _("“%(item)s” is archived: the next release is made without it.")
                 messages.success(request, text % {"item": item})
                 return HttpResponseRedirect(self._url("changelist"))
-        context = {"item": item, "usages": shown_usages(usages)}
+        context = {
+            "item": item,
+            "usages": shown_usages(usages[:USAGES_PAGE]),
+            "more": max(0, len(usages) - USAGES_PAGE),
+        }
         return self._item_page(request, "releases/item_archive.html", item, item, context)
 
     def restore_view(self, request: HttpRequest, object_id: str) -> HttpResponse:

@@ -4,6 +4,7 @@
 (() => {
   const NATIVE = "a[href], button, input, select, textarea, summary, label";
   const LABELS = { dock_to_right: "Menu", close: "Close", more_horiz: "More" };
+  const say = (word) => (window.gettext ? window.gettext(word) : word);
 
   const equip = (element) => {
     if (element.dataset.keyed || element.matches(NATIVE) || !element.hasAttribute("x-on:click")) return;
@@ -11,7 +12,9 @@
     element.tabIndex = 0;
     element.setAttribute("role", "button");
     const icon = element.textContent.trim();
-    if (LABELS[icon]) element.setAttribute("aria-label", document.documentElement.dataset[`label${LABELS[icon]}`] || LABELS[icon]);
+    // What has neither text nor icon is the shade behind an open sheet.
+    const label = icon ? LABELS[icon] : "Close";
+    if (label) element.setAttribute("aria-label", say(label));
     element.addEventListener("keydown", (event) => {
       if (event.target !== element || (event.key !== "Enter" && event.key !== " ")) return;
       event.preventDefault();
