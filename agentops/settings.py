@@ -127,7 +127,18 @@ CHANNEL_LAYERS = {
 CELERY_BROKER_URL = env("CELERY_BROKER_URL", default="") or REDIS_URL or "memory://"
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_BROKER_TRANSPORT_OPTIONS = (
-    {"polling_interval": 0.01} if CELERY_BROKER_URL.startswith("memory") else {"socket_timeout": 2}
+    {"polling_interval": 0.01}
+    if CELERY_BROKER_URL.startswith("memory")
+    else {
+        # A message is accepted meanwhile: who rings asks once more at once, not again after 2 s.
+        "socket_timeout": 2,
+        "max_retries": 1,
+        "interval_start": 0,
+        "interval_step": 0,
+        # A lost doorbell is found by the sweep, so no copy of it is kept until it is acknowledged:
+        # that costs several milliseconds a turn.
+        "ack_emulation": False,
+    }
 )
 CELERY_TASK_DEFAULT_QUEUE = env("CELERY_QUEUE", default="turns")
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True

@@ -36,8 +36,22 @@ class Stack:
     def pids(self, group: str) -> list[int]:
         """Return the group's processes; a database's are looked up anew."""
         if group == "database":
-            return pids_named("postgres: ")
+            mine = [pid for pid in pids_named("postgres: agentops_app ") if names_bench(pid)]
+            return mine + [
+                pid
+                for part in ("walwriter", "checkpointer", "background writer")
+                for pid in pids_named(f"postgres: 15/main: {part}")
+                + pids_named(f"postgres: {part}")
+            ]
         return self.groups[group]
+
+
+def names_bench(pid: int) -> bool:
+    """Return whether a PostgreSQL process serves the bench database."""
+    try:
+        return DATABASE in Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
+    except OSError:
+        return False
 
 
 @contextmanager
