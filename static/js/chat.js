@@ -59,11 +59,14 @@
   const address = (name, turnId) =>
     chat.dataset[name].replace("00000000-0000-0000-0000-000000000000", turnId);
 
+  // A fragment that does not come leaves what is shown already; the next event or reload mends it.
+  const fetched = (url, target, swap) => htmx.ajax("GET", url, { target, swap }).catch(() => {});
+
   async function fetchTurn(turnId) {
     const article = articleOf(turnId);
     if (!article) return;
     const follow = nearEnd();
-    await htmx.ajax("GET", address("turnUrl", turnId), { target: article, swap: "outerHTML" });
+    await fetched(address("turnUrl", turnId), article, "outerHTML");
     paint(turnId);
     if (follow) toEnd();
   }
@@ -159,12 +162,13 @@
 
   async function ended(turnId) {
     await fetchTurn(turnId);
-    if (wide.matches) htmx.ajax("GET", address("detailsUrl", turnId), { target: "#details", swap: "innerHTML" });
+    streams.delete(turnId);
+    if (wide.matches) fetched(address("detailsUrl", turnId), "#details", "innerHTML");
   }
 
   async function resync() {
     held = [];
-    await htmx.ajax("GET", chat.dataset.transcriptUrl, { target: "#transcript", swap: "outerHTML" });
+    await fetched(chat.dataset.transcriptUrl, "#transcript", "outerHTML");
     cursor = Number(transcript().dataset.cursor);
     streams.clear();
     for (const [messageId, { article }] of outbox) {
