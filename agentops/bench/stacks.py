@@ -36,22 +36,17 @@ class Stack:
     def pids(self, group: str) -> list[int]:
         """Return the group's processes; a database's are looked up anew."""
         if group == "database":
-            mine = [pid for pid in pids_named("postgres: agentops_app ") if names_bench(pid)]
-            return mine + [
-                pid
-                for part in ("walwriter", "checkpointer", "background writer")
-                for pid in pids_named(f"postgres: 15/main: {part}")
-                + pids_named(f"postgres: {part}")
-            ]
+            return [pid for pid in pids_named("postgres: ") if serves_bench(pid)]
         return self.groups[group]
 
 
-def names_bench(pid: int) -> bool:
-    """Return whether a PostgreSQL process serves the bench database."""
+def serves_bench(pid: int) -> bool:
+    """Return whether a PostgreSQL process works for the bench database: a backend or a writer."""
     try:
-        return DATABASE in Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
+        title = Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
     except OSError:
         return False
+    return any(part in title for part in (DATABASE, "walwriter", "checkpointer", "background w"))
 
 
 @contextmanager
