@@ -3,6 +3,7 @@
 import logging
 import os
 import threading
+import time
 import uuid
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -90,18 +91,26 @@ def run_turn_blocking(tenant_id: int, turn_id: uuid.UUID) -> None:
     worker_runtime().submit(tenant_id, turn_id).result()
 
 
+_silent_until = 0.0
+
+
 def ring(tenant_id: int, turn_id: uuid.UUID) -> None:
     """The doorbell: wake this process's loop, or tell a worker through the broker.
 
-    A broker that is down does not fail an accepted message: the sweeper finds the turn.
+    A broker that is down does not fail an accepted message: the sweeper finds the turn. Until its
+    next sweep nobody rings either, so that only one message waits for a broker that does not answer.
     """
+    global _silent_until
     if settings.EMBEDDED:
         if runtime.started:
             runtime.ring(tenant_id, turn_id)
         return
+    if time.monotonic() < _silent_until:
+        return
     try:
         tasks.run_turn.apply_async((tenant_id, str(turn_id)), retry=False)
     except (OperationalError, OSError) as error:
+        _silent_until = time.monotonic() + settings.TURN_SWEEP_SECONDS
         logger.warning("doorbell for turn %s not heard: %s", turn_id, type(error).__name__)
 
 

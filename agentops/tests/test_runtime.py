@@ -2,7 +2,10 @@
 
 import threading
 import time
+import uuid
 from concurrent.futures import ThreadPoolExecutor
+
+from kombu.exceptions import OperationalError
 
 from agentops import wiring
 from agentops.runtime import Runtime
@@ -35,3 +38,24 @@ def test_worker_runtime__first_tasks_come_at_once__one_loop_is_started(monkeypat
         runtimes = set(tasks.map(first_task, range(8)))
     wiring._loop_thread.stop()
     assert len(runtimes) == len(built) == 1
+
+
+def test_doorbell__broker_does_not_answer__is_not_tried_again_before_the_sweep(
+    monkeypatch, settings
+):
+    tried = []
+
+    def apply_async(arguments, **options):
+        tried.append(arguments)
+        raise OperationalError
+
+    settings.EMBEDDED = False
+    monkeypatch.setattr(wiring, "_silent_until", 0.0)
+    monkeypatch.setattr(wiring.tasks.run_turn, "apply_async", apply_async)
+    for _ in range(3):
+        wiring.ring(1, uuid.uuid4())
+    assert len(tried) == 1
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + settings.TURN_SWEEP_SECONDS + 1)
+    wiring.ring(1, uuid.uuid4())
+    assert len(tried) == 2
