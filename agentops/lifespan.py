@@ -43,6 +43,9 @@ class Lifespan:
             return
         self._lock = embedded_lock()
         await wiring.runtime.start()
+        # Before the first message comes in. The lock says that nobody else runs what this file of a
+        # database calls running: a former process left it behind.
+        await sweep(alone=settings.EMBEDDED_DATABASE)
         self._sweeper = asyncio.create_task(sweep_forever())
 
     async def shutdown(self) -> None:
@@ -70,10 +73,15 @@ def embedded_lock() -> IO[str]:
 
 
 async def sweep_forever() -> None:
-    """Sweep now (a restart loses no work) and then every ``TURN_SWEEP_SECONDS``."""
+    """Sweep every ``TURN_SWEEP_SECONDS``."""
     while True:
-        try:
-            await in_thread(sweep_all)
-        except Exception:
-            logger.exception("the sweep failed; the next one tries again")
         await asyncio.sleep(settings.TURN_SWEEP_SECONDS)
+        await sweep()
+
+
+async def sweep(*, alone: bool = False) -> None:
+    """Sweep once; see ``services.tenant_sweep``. Whatever goes wrong is tried again next time."""
+    try:
+        await in_thread(sweep_all, alone=alone)
+    except Exception:
+        logger.exception("the sweep failed; the next one tries again")

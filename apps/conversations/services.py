@@ -368,11 +368,16 @@ class Swept:
     failed: int = 0
 
 
-def tenant_sweep(*, tenant_id: int, idle_seconds: float) -> Swept:
-    """Return expired leases to the queue, ring for turns nobody heard of, send what is unsent."""
+def tenant_sweep(*, tenant_id: int, idle_seconds: float, alone: bool = False) -> Swept:
+    """Return expired leases to the queue, ring for turns nobody heard of, send what is unsent.
+
+    ``alone``: this process is the only one and runs nothing yet, so no lease counts.
+    """
     now = timezone.now()
     with tenant_transaction(tenant_id):
-        expired = TurnRecord.objects.filter(status="running", lease_until__lt=now)
+        expired = TurnRecord.objects.filter(status="running")
+        if not alone:
+            expired = expired.filter(lease_until__lt=now)
         stuck = list(
             expired.filter(attempts__gte=settings.TURN_MAX_ATTEMPTS).values_list("id", "fence")
         )

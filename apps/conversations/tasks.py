@@ -25,10 +25,14 @@ def sweep() -> None:
     sweep_all()
 
 
-def sweep_all() -> None:
-    """Sweep every tenant in turn; what breaks in one does not keep the next ones waiting."""
+def sweep_all(*, alone: bool = False) -> None:
+    """Sweep every tenant in turn; what breaks in one does not keep the next ones waiting.
+
+    ``alone``: see ``services.tenant_sweep``.
+    """
+    idle = 0 if alone else settings.TURN_SWEEP_SECONDS
     for tenant_id in Tenant.objects.order_by("pk").values_list("pk", flat=True):
         try:
-            services.tenant_sweep(tenant_id=tenant_id, idle_seconds=settings.TURN_SWEEP_SECONDS)
+            services.tenant_sweep(tenant_id=tenant_id, idle_seconds=idle, alone=alone)
         except Exception:
             logger.exception("the sweep of tenant %s failed; the next one tries again", tenant_id)

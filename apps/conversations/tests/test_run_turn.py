@@ -237,12 +237,23 @@ def test_sweep__session_with_several_queued__rings_once_for_the_next(
     assert rings == [(deployed.pk, first.turn_id)]
 
 
+def test_sweep__of_the_only_process__takes_back_what_a_former_one_held(
+    say: Say, deployed: Tenant, rings: list[Any]
+):
+    taken = take(deployed, say("oi").turn_id)
+    rings.clear()
+    assert sweep(deployed).expired == 0
+    swept = services.tenant_sweep(tenant_id=deployed.pk, idle_seconds=0, alone=True)
+    assert (swept.expired, rings) == (1, [(deployed.pk, taken.turn_id)])
+    assert take(deployed, taken.turn_id).fence == taken.fence + 1
+
+
 def test_sweep__breaks_in_one_tenant__sweeps_the_next(
     world: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     swept = []
 
-    def one(*, tenant_id: int, idle_seconds: float) -> None:
+    def one(*, tenant_id: int, **_options: Any) -> None:
         swept.append(tenant_id)
         if tenant_id == world.acme.pk:
             raise RuntimeError

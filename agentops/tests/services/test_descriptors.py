@@ -1,0 +1,37 @@
+"""Three hundred turns leave no file descriptor open."""
+
+import pytest
+
+from agentops.tests.services.posting import callers
+from agentops.tests.services.tenant import MODEL, READS, message
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
+WARM, TURNS, AT_ONCE = 60, 300, 8
+# A pool may hold a connection more or less at the moment it is looked at.
+PLAY = 4
+
+
+def run(web, shop, first: int, count: int) -> None:
+    numbers = iter(range(first, first + count))
+
+    async def talk(post):
+        for number in numbers:
+            agent = (READS, MODEL)[number % 2]
+            body = message(agent, session=f"s{number}", message_id=f"m{number}")
+            answer = await post(body, wait=30)
+            assert answer.json()["metadata"]["outcome"] == "answered"
+
+    callers(web.url, shop, talk, AT_ONCE)
+
+
+def test_descriptors__of_web_and_worker__stay_flat_over_300_turns(web, shop, start_workers, capsys):
+    [worker] = start_workers(1, concurrency=AT_ONCE)
+    run(web, shop, 0, WARM)
+    before = worker.descriptors(), web.process.descriptors()
+    run(web, shop, WARM, TURNS)
+    after = worker.descriptors(), web.process.descriptors()
+    with capsys.disabled():
+        print(f"\n\nfile descriptors (worker, web): {before} after {WARM} turns, ", end="")
+        print(f"{after} after {WARM + TURNS}")
+    assert after[0] <= before[0] + PLAY
+    assert after[1] <= before[1] + PLAY
