@@ -1,6 +1,6 @@
 """Typed forms of configuration: built once per kind from its pydantic class.
 
-``ItemForm`` holds what an item is called, ``ConfigForm`` its content. A nested class becomes a form
+``ConfigForm`` is the content of an item; ``item_form.py`` has what it is called. A nested class becomes a form
 inside the form, a list or mapping of classes becomes rows; ``content()`` puts it all together
 again, exactly as it was when nothing was touched.
 """
@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 
 from apps.releases import widgets
 from apps.releases.choices import ReferenceChoices
-from apps.releases.content import FieldError, slug_is_valid
+from apps.releases.content import FieldError
 from apps.releases.form_fields import (
     TextLine,
     UnknownShape,
@@ -26,14 +26,13 @@ from apps.releases.form_fields import (
     form_field,
     without_none,
 )
-from apps.releases.models import ConfigItem
+from apps.releases.item_form import ItemForm, form_errors, form_lock
 from apps.runtime.config import Config
 
 # Far above what a person writes; a bound because each row costs memory.
 ROWS_MAX = 2000
 KEY = "_key"
 FORMSET_FIELDS = (DELETION_FIELD_NAME, ORDERING_FIELD_NAME)
-TYPED = (forms.TextInput, forms.NumberInput, forms.Textarea)
 PATH_PART = re.compile(r"[^.\[\]]+")
 
 
@@ -88,7 +87,7 @@ class ConfigForm(forms.Form):
     def lock(self) -> None:
         """Show everything and let nothing be changed, for whoever may only look."""
         self.locked = True
-        _lock(self)
+        form_lock(self)
         for part in self.nested.values():
             part.lock()
 
@@ -127,7 +126,7 @@ class ConfigForm(forms.Form):
 
     def error_list(self) -> list[tuple[str, str, str]]:
         """Return every error as (id of its field, label, message), for the list above the form."""
-        found = _errors_of(self)
+        found = form_errors(self)
         for part in self.nested.values():
             found += part.error_list()
         return found
@@ -268,66 +267,6 @@ def config_form_class(config_class: type[Config], keyed: bool = False) -> type[C
     return type(f"{config_class.__name__}Form", (ConfigForm,), members)
 
 
-class ItemForm(forms.Form):
-    """What an item is called, who answers for it, and what the editor saw when they began."""
-
-    slug = forms.CharField(
-        label=_("Slug"),
-        max_length=120,
-        widget=widgets.Line(),
-        help_text=_("The name used by references and by the API. It cannot be changed later."),
-    )
-    name = forms.CharField(label=_("Name"), max_length=200, required=False, widget=widgets.Line())
-    owner = forms.CharField(
-        label=_("Owner"),
-        max_length=200,
-        required=False,
-        widget=widgets.Line(),
-        help_text=_("Who decides about its content."),
-    )
-    technical_owner = forms.CharField(
-        label=_("Technical owner"),
-        max_length=200,
-        required=False,
-        widget=widgets.Line(),
-        help_text=_("Who is asked when it breaks."),
-    )
-    note = forms.CharField(
-        label=_("What changed"),
-        max_length=500,
-        required=False,
-        widget=widgets.Line(),
-        help_text=_("Kept with the revision and shown in the history."),
-    )
-    base = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
-    # A box that only a refused save shows: the number of the revision to be saved over.
-    overwrite = forms.IntegerField(widget=forms.HiddenInput, min_value=1, required=False)
-
-    def __init__(self, *args: Any, kind: str, new: bool, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.kind = kind
-        if not new:
-            del self.fields["slug"]
-
-    def clean_slug(self) -> str:
-        slug = str(self.cleaned_data["slug"])
-        if not slug_is_valid(slug):
-            raise ValidationError(
-                _("Use letters, digits, and . _ : - (the first one a letter, digit or _).")
-            )
-        if ConfigItem.objects.filter(kind=self.kind, slug=slug).exists():
-            raise ValidationError(_("There is already an item with this slug."))
-        return slug
-
-    def lock(self) -> None:
-        """Show everything and let nothing be changed."""
-        _lock(self)
-
-    def error_list(self) -> list[tuple[str, str, str]]:
-        """Return every error as (id of its field, label, message)."""
-        return _errors_of(self)
-
-
 def default_content(config_class: type[Config]) -> dict[str, Any]:
     """Return the defaults of ``config_class`` as JSON types; required fields are left out."""
     return {
@@ -345,22 +284,6 @@ def errors_show(item_form: ItemForm, form: ConfigForm, errors: Iterable[FieldErr
             item_form.add_error(path[0], error["message"])
         else:
             form.error_add(path, error["message"])
-
-
-def _lock(form: forms.Form) -> None:
-    for field in form.fields.values():
-        key = "readonly" if isinstance(field.widget, TYPED) else "disabled"
-        field.widget.attrs[key] = True
-
-
-def _errors_of(form: forms.Form) -> list[tuple[str, str, str]]:
-    found = [("", "", str(message)) for message in form.non_field_errors()]
-    for name, messages in form.errors.items():
-        if name in form.fields:
-            bound = form[name]
-            target = bound.field.widget.id_for_label(bound.auto_id) or bound.auto_id
-            found += [(target, str(bound.label), str(message)) for message in messages]
-    return found
 
 
 def _nesting(info: FieldInfo) -> tuple[str, type[Config] | None]:

@@ -29,11 +29,11 @@ from apps.releases.content import InvalidContent
 from apps.releases.diff_view import shown_changes
 from apps.releases.forms import (
     ConfigForm,
-    ItemForm,
     config_form_class,
     default_content,
     errors_show,
 )
+from apps.releases.item_form import ItemForm
 from apps.releases.links import item_link, shown_usages
 from apps.releases.models import ConfigItem, Revision
 from apps.releases.selectors import item_history, item_used_by, revision_content, revision_diff

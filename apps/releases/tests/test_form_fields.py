@@ -13,11 +13,11 @@ from apps.releases.content import FieldError
 from apps.releases.form_fields import UnknownShape
 from apps.releases.forms import (
     ConfigForm,
-    ItemForm,
     config_form_class,
     default_content,
     errors_show,
 )
+from apps.releases.item_form import ItemForm
 from apps.releases.tests.browser import editable, submission
 from apps.releases.tests.test_form_round_trip import FewItems, ManyItems, shown
 from apps.runtime.config import Config, KindConfig
