@@ -118,7 +118,7 @@ def session_get(*, session_id: uuid.UUID) -> Session | None:
 
 def session_by_key(*, key: str) -> Session | None:
     """Return the tenant's session called ``key``, or ``None``."""
-    found: Session | None = Session.objects.filter(key=key).first()
+    found: Session | None = Session.objects.defer("vault").filter(key=key).first()
     return found
 
 

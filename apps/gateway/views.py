@@ -104,9 +104,10 @@ def _conversation(request: HttpRequest, agent: str, name: str) -> dict[str, Any]
     session = browsing.session_by_key(key=key)
     if session is not None and session.agent != agent:
         raise Http404
+    turns: list[TurnRow] = []
+    earlier, cursor = False, 0
     if session is None:
         _agent_check(agent)
-        turns, earlier, cursor = [], False, 0
     else:
         cursor = browsing.stream_cursor(session=session)
         turns, earlier = browsing.turns_page(session_id=session.pk, trace=may_trace(request))

@@ -2,17 +2,19 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any, Concatenate, ParamSpec
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import render, resolve_url
 from django_htmx.http import HttpResponseClientRedirect
 
 from apps.tenants.switching import current_access
 
 P = ParamSpec("P")
+ResponseT = TypeVar("ResponseT", bound=HttpResponseBase)
 Page = Callable[Concatenate[HttpRequest, P], HttpResponse]
 
 CONTENT_SECURITY_POLICY = "; ".join(
@@ -49,7 +51,7 @@ def console_page(permission: str) -> Callable[[Page[P]], Page[P]]:
     return decorate
 
 
-def console_headers(response: HttpResponse) -> HttpResponse:
+def console_headers(response: ResponseT) -> ResponseT:
     """Add the headers of every console page: what it may load, and that no cache keeps it."""
     response.headers["Content-Security-Policy"] = CONTENT_SECURITY_POLICY
     response.headers["Cache-Control"] = "private, no-store"
