@@ -121,7 +121,7 @@ def _carry(tenant_id: int | None) -> None:
 
 
 def _state() -> dict[str, Any]:
-    state: dict[str, Any] = _get_scope()  # type: ignore[no-untyped-call]
+    state: dict[str, Any] = _get_scope()
     return state
 
 
