@@ -10,6 +10,7 @@ from typing import Any
 import structlog
 from django.core.exceptions import SuspiciousOperation
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.utils import translation
 from django.utils.translation import gettext as _
 from django.views.decorators.csrf import csrf_exempt
 from rest_framework import exceptions
@@ -40,7 +41,11 @@ def door(*methods: str) -> Callable[[View], View]:
             request_id = request.headers.get("x-request-id", "")
             if not _REQUEST_ID.fullmatch(request_id):
                 request_id = uuid.uuid4().hex
-            with structlog.contextvars.bound_contextvars(request_id=request_id):
+            with (
+                structlog.contextvars.bound_contextvars(request_id=request_id),
+                # The short way to the doors has no locale middleware.
+                translation.override(translation.get_language_from_request(request)),
+            ):
                 response = await _answered(
                     view, methods, request, args, {**kwargs, "request_id": request_id}
                 )

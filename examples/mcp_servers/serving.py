@@ -7,8 +7,12 @@ in the same way whichever way it came in.
 import argparse
 import asyncio
 import json
+import os
 import random
+import signal
 import socket
+import sys
+import threading
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -215,6 +219,9 @@ def arguments_parse(name: str, port: int) -> argparse.Namespace:
     parser.add_argument("--delay-ms", type=_range, default=(0, 0), metavar="MIN-MAX")
     parser.add_argument("--delay-after-ms", type=int, default=0)
     parser.add_argument(
+        "--exit-with-stdin", action="store_true", help="end when standard input is closed"
+    )
+    parser.add_argument(
         "--allowed-host", action="append", default=[], help="Host header to accept, NAME:PORT"
     )
     return parser.parse_args()
@@ -238,6 +245,8 @@ def app_create(server: MCPServer[Any], options: argparse.Namespace) -> Starlette
 
 def serve(server: MCPServer[Any], options: argparse.Namespace) -> None:
     """Listen and serve until a signal; print the address first, so that port 0 is of use."""
+    if options.exit_with_stdin:
+        threading.Thread(target=_end_with_stdin, daemon=True).start()
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     listener = socket.create_server((options.host, options.port), family=family, backlog=512)
     port = listener.getsockname()[1]
@@ -249,3 +258,9 @@ def serve(server: MCPServer[Any], options: argparse.Namespace) -> None:
         timeout_graceful_shutdown=2,
     )
     uvicorn.Server(config).run(sockets=[listener])
+
+
+def _end_with_stdin() -> None:
+    """Whoever started this process holds the other end; when it is gone, so are we."""
+    sys.stdin.buffer.read()
+    os.kill(os.getpid(), signal.SIGTERM)

@@ -10,11 +10,13 @@ import time
 import urllib.error
 import urllib.request
 from argparse import ArgumentParser
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import uvicorn
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management import BaseCommand, CommandError, call_command
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
@@ -25,6 +27,14 @@ from agentops.lifespan import embedded_lock
 HOST = "127.0.0.1"
 TOOL_SERVERS = (("telecom", 8100), ("retail", 8200))
 PASSWORD = "demo"  # noqa: S105  # the demo's published password, refused outside DEMO=1
+
+
+@dataclass(frozen=True)
+class ToolServer:
+    """A started demo tool server and its address without a path."""
+
+    process: "subprocess.Popen[bytes]"
+    base: str
 
 
 class Command(BaseCommand):
@@ -39,11 +49,18 @@ class Command(BaseCommand):
         port = options["port"]
         if not port_is_free(port):
             raise CommandError(f"port {port} is in use; choose another: sh scripts/demo --port N")
-        embedded_lock().close()  # refuse early, with the reason, before anything is started
+        try:
+            embedded_lock().close()  # refuse early, with the reason, before anything is started
+        except ImproperlyConfigured as error:
+            raise CommandError(str(error)) from None
+        # Both ways to be stopped leave through the stack, which ends the tool servers.
+        signal.signal(signal.SIGTERM, lambda *_signal: sys.exit(0))
         self.say(f"data is in {settings.DATA_DIR}")
-        self.migrate()
         with contextlib.ExitStack() as stack:
-            urls = {name: self.tool_server(stack, name, wish) for name, wish in TOOL_SERVERS}
+            # They take a second or two to come up: time for the database and the tenants.
+            servers = {name: self.tool_server(stack, name, wish) for name, wish in TOOL_SERVERS}
+            urls = {name: f"{server.base}/mcp" for name, server in servers.items()}
+            self.migrate()
             self.say("loading the demo tenants")
             call_command(
                 "demo_load",
@@ -52,7 +69,11 @@ class Command(BaseCommand):
                 password=PASSWORD,
                 stdout=self.stdout,
             )
-            self.serve(port)
+            for name, server in servers.items():
+                wait_healthy(f"{server.base}/health", server.process, name)
+            with contextlib.suppress(KeyboardInterrupt):
+                self.serve(port)
+            self.say("stopped")
 
     def say(self, text: str) -> None:
         self.stdout.write(f"==> {text}")
@@ -64,8 +85,8 @@ class Command(BaseCommand):
             self.say("preparing the database")
             call_command("migrate", interactive=False, verbosity=0)
 
-    def tool_server(self, stack: contextlib.ExitStack, name: str, wish: int) -> str:
-        """Start one demo tool server and return its MCP address."""
+    def tool_server(self, stack: contextlib.ExitStack, name: str, wish: int) -> "ToolServer":
+        """Start one demo tool server; it ends with ``stack``."""
         port = wish if port_is_free(wish) else free_port()
         database = Path(settings.DATA_DIR) / f"{name}.sqlite3"
         self.say(f"starting the {name} tool server on {HOST}:{port}")
@@ -80,14 +101,15 @@ class Command(BaseCommand):
                 str(port),
                 "--db",
                 str(database),
+                "--exit-with-stdin",
             ],
             cwd=BASE_DIR,
+            stdin=subprocess.PIPE,  # closed when we die, however: the server ends then
             stdout=subprocess.DEVNULL,
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
         )
         stack.callback(stop, process)
-        wait_healthy(f"http://{HOST}:{port}/health", process, name)
-        return f"http://{HOST}:{port}/mcp"
+        return ToolServer(process, f"http://{HOST}:{port}")
 
     def serve(self, port: int) -> None:
         config = uvicorn.Config(
