@@ -73,6 +73,15 @@ class Live:
         with contextlib.closing(sqlite3.connect(f"file:{self.database}?mode=ro", uri=True)) as db:
             return db.execute(statement, values).fetchall()
 
+    def change(self, statement: str, *values: Any) -> None:
+        """Change its database behind its back."""
+        if self.database.startswith("postgres"):
+            with psycopg.connect(self.database) as database:
+                database.execute(statement.replace("?", "%s"), values)  # type: ignore[call-overload]
+            return
+        with contextlib.closing(sqlite3.connect(self.database, timeout=20)) as db, db:
+            db.execute(statement, values)
+
     def stored(self) -> dict[str, int]:
         """Return how many rows each table of conversations has."""
         return {

@@ -8,6 +8,7 @@ import json
 import os
 import sys
 from datetime import timedelta
+from typing import Any
 
 import django
 
@@ -17,10 +18,19 @@ django.setup()
 from django.core.management import call_command  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
+from apps.releases.services import item_save, release_deploy, release_publish  # noqa: E402
 from apps.tenants.models import ApiKey, Tenant  # noqa: E402
 from apps.tenants.roles import KEY_SCOPES  # noqa: E402
 from apps.tenants.scope import tenant_transaction  # noqa: E402
 from apps.tenants.services import api_key_issue, tenant_create  # noqa: E402
+
+# A long answer with accents and emoji, without anything a judge could ask evidence for.
+CHATTER = (
+    "Olá! Coração, maçã, ação e órgãos: “tudo” em ordem… 🎉 Ñandú, ß, Ωmega, 日本語. "
+    "Família 👩‍👩‍👧‍👦, bandeira 🇧🇷, polegar 👍🏽 e café ☕️. "
+) * 14
+# The tenant `papo`: agents that say CHATTER, at once or after a while.
+DELAYS = {"falador": 0, "lento": 1200}
 
 KEYS = {
     "full": ("default", KEY_SCOPES),
@@ -31,15 +41,38 @@ KEYS = {
     "debugger": ("default", ("debug",)),
     "expired": ("default", KEY_SCOPES),
     "loja": ("loja", KEY_SCOPES),
+    "revoked": ("default", KEY_SCOPES),
+    "papo": ("papo", KEY_SCOPES),
     "empty": ("empty", KEY_SCOPES),
 }
 
 
 def load(telecom: str, retail: str) -> dict[str, str]:
     """Load the demo tenants and return the text of every key of ``KEYS``."""
-    call_command("demo_load", telecom_url=telecom, retail_url=retail, password="demo")  # noqa: S106
+    call_command("demo_load", telecom_url=telecom, retail_url=retail, password="demo")
     tenant_create(slug="empty", name="Nothing deployed", actor="test")
+    _chatting()
     return {name: _key(name, *what) for name, what in KEYS.items()}
+
+
+def _chatting() -> None:
+    tenant = tenant_create(slug="papo", name="Papo", actor="test")
+    items: list[tuple[str, str, dict[str, Any]]] = [
+        ("prompt", "livre", {"system": "Converse.", "require_evidence": False}),
+        ("model_profile", "default", {"provider": "scripted", "prices": {"input": 1}}),
+        ("routing_policy", "default", {"default_agent": "falador"}),
+        *((kind, "default", {}) for kind in ("rail_policy", "judge_policy", "memory_policy")),
+    ]
+    for slug, delay in DELAYS.items():
+        profile = {"provider": "scripted", "script": [CHATTER], "delay_ms": delay}
+        items.append(("model_profile", slug, profile))
+        items.append(("agent", slug, {"prompt": "livre", "model_profile": slug}))
+    with tenant_transaction(tenant):
+        for kind, slug, content in items:
+            item_save(kind=kind, slug=slug, content=content, actor="test")
+        release = release_publish(actor="test")
+        for environment in ("dev", "staging", "production"):
+            release_deploy(release=release, environment=environment, actor="test")
 
 
 def _key(name: str, slug: str, scopes: tuple[str, ...]) -> str:

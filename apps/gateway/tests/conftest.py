@@ -9,12 +9,13 @@ import httpx2
 import pytest
 
 from agentops.tests.live import Live
-from apps.gateway.tests.documented import answer_check
+from apps.gateway.tests.documented import answer_check, document
 
 
 @pytest.fixture
 def client_of(live: Live) -> Iterator[Callable[..., httpx2.Client]]:
     """Return a function: the client of a key's name, of a token, or ("") of the demo's caller."""
+    document()  # made once, before threads ask for it
     with ExitStack() as stack:
         yield lambda key="": stack.enter_context(
             live.client(key, event_hooks={"response": [answer_check]})
