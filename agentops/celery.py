@@ -13,7 +13,7 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 
 
-@worker_init.connect  # type: ignore[untyped-decorator]
+@worker_init.connect
 def runtime_import(**signal: Any) -> None:
     """Import what runs turns while the worker starts, or the first turn would wait for it.
 
@@ -23,3 +23,6 @@ def runtime_import(**signal: Any) -> None:
     from django.utils.module_loading import import_string
 
     import_string(settings.TURN_RUNTIME_BLOCKING)
+    from agentops import wiring
+
+    wiring.warm()

@@ -47,6 +47,7 @@ class Lifespan:
         # database calls running: a former process left it behind.
         await sweep(alone=settings.EMBEDDED_DATABASE)
         self._sweeper = asyncio.create_task(sweep_forever())
+        asyncio.get_running_loop().run_in_executor(None, wiring.warm)
 
     async def shutdown(self) -> None:
         """Stop what ``startup`` started."""

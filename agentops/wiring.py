@@ -6,6 +6,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Coroutine
+from importlib import import_module
 from typing import Any
 
 from django.conf import settings
@@ -60,6 +61,12 @@ def build() -> tuple[Pipeline, Callable[[], Coroutine[Any, Any, None]]]:
         await providers.aclose()
 
     return pipeline, close
+
+
+def warm() -> None:
+    """Import what a first turn would wait for. Only imports: a worker's pool may fork after it."""
+    for module in ("apps.tools.transports.mcp", "jsonschema"):
+        import_module(module)
 
 
 def turn_broke(turn: Turn, error_id: str, error: BaseException) -> None:

@@ -4,16 +4,27 @@ import asyncio
 import logging
 
 from channels.layers import get_channel_layer
-from redis.exceptions import RedisError
+from django.conf import settings
 
 from apps.tenants.keys import scoped_key
 
 logger = logging.getLogger(__name__)
 
-# How a layer that is down shows itself; Redis has exceptions of its own.
 LAYER_SECONDS = 1.0
 """How long a turn or a door waits for the layer: its client retries for a minute on its own."""
-LAYER_ERRORS = (OSError, RuntimeError, TimeoutError, RedisError)
+
+
+def _layer_errors() -> tuple[type[Exception], ...]:
+    """Return how a layer that is down shows itself; Redis has exceptions of its own, and its client
+    is slow to import where there is no Redis."""
+    if settings.EMBEDDED:
+        return (OSError, RuntimeError, TimeoutError)
+    from redis.exceptions import RedisError
+
+    return (OSError, RuntimeError, TimeoutError, RedisError)
+
+
+LAYER_ERRORS = _layer_errors()
 
 
 def session_group(tenant_id: int, session_name: str) -> str:

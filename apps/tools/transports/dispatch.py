@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from apps.runtime.ports import RemoteResult, RemoteTool, ToolTransport
 from apps.tools.transports.http import HttpTransport
-from apps.tools.transports.mcp import McpTransport
+
+if TYPE_CHECKING:
+    from apps.tools.transports.mcp import McpTransport
 
 
 class Transports:
@@ -16,7 +18,7 @@ class Transports:
     """
 
     def __init__(self) -> None:
-        self._mcp = McpTransport()
+        self._mcp: McpTransport | None = None
         self._http = HttpTransport()
 
     async def call(
@@ -32,7 +34,19 @@ class Transports:
 
     async def aclose(self) -> None:
         """Close every connection."""
-        await asyncio.gather(self._mcp.aclose(), self._http.aclose())
+        kept = (
+            [self._http.aclose()]
+            if self._mcp is None
+            else [self._mcp.aclose(), self._http.aclose()]
+        )
+        await asyncio.gather(*kept)
 
     def _chosen(self, tool: RemoteTool) -> ToolTransport:
-        return self._mcp if tool.transport == "streamable_http" else self._http
+        if tool.transport == "http":
+            return self._http
+        if self._mcp is None:
+            # The SDK takes over a second to import: a process that starts is ready before that.
+            from apps.tools.transports.mcp import McpTransport
+
+            self._mcp = McpTransport()
+        return self._mcp
