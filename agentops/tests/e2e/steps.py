@@ -84,6 +84,7 @@ class Line:
     """The websocket of a page, under the test's control. Made before the page opens it."""
 
     def __init__(self, page: Page) -> None:
+        self._page = page
         self.received: list[dict[str, Any]] = []
         self.sent: list[dict[str, Any]] = []
         self.addresses: list[str] = []
@@ -125,6 +126,14 @@ class Line:
 
         server.on_message(down)
         browser.on_message(up)
+
+    def wait_sent(self, count: int) -> list[str]:
+        """Return the ids of the messages sent, once there are ``count``."""
+        for _ in range(200):
+            if len(self.sent) >= count:
+                break
+            self._page.wait_for_timeout(50)
+        return [frame["message_id"] for frame in self.sent]
 
     def cut(self) -> None:
         """Break the line now, as a lost network does."""

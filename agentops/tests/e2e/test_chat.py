@@ -143,12 +143,15 @@ def test_message__written_while_the_line_is_down__is_sent_when_it_is_up(alice: P
 
 
 def test_message__too_large__says_why_and_offers_to_send_again(demo: Demo, alice: Page):
+    line = Line(alice)
     chat = Conversation.begin(alice, "billing_agent")
     turn = chat.say("x" * 300_000)
     expect(turn.locator("[data-badge]")).to_have_text("Not sent")
     expect(turn.locator(".problem")).to_contain_text("at most")
     assert number_of_turns(demo, name_in(alice)) == 0
     turn.get_by_role("button", name="Send again").click()
+    first, again = line.wait_sent(2)
+    assert first == again
     expect(turn.locator("[data-badge]")).to_have_text("Not sent")
 
 

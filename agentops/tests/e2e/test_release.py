@@ -49,12 +49,13 @@ def publish(page: Page) -> tuple[str, str]:
 
 
 def release_shown(page: Page) -> tuple[str, str]:
-    facts = page.locator(".ao-facts").first.inner_text()
-    expect(page.locator(".ao-facts").first).to_contain_text("verified")
-    number, sha256 = re.search(r"#(\d+)", facts), re.search(r"[0-9a-f]{64}", facts)
-    assert number is not None
-    assert sha256 is not None
-    return number[1], sha256[0]
+    facts = page.locator(".ao-facts").first
+    expect(facts).to_contain_text("verified")
+    number = facts.locator("dd").first.inner_text().removeprefix("#")
+    sha256 = facts.locator("code").first.inner_text()
+    assert number.isdigit()
+    assert re.fullmatch("[0-9a-f]{64}", sha256)
+    return number, sha256
 
 
 def deploy(page: Page, number: str) -> tuple[str, str]:
