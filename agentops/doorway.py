@@ -12,6 +12,8 @@ from django.conf import settings
 from django.core.exceptions import RequestAborted
 from django.core.handlers.asgi import ASGIHandler, get_script_prefix
 from django.core.handlers.exception import convert_exception_to_response
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from django.urls import set_script_prefix
 
 DOORS = ("/gateway/", "/sessions/", "/agents", "/debug/", "/health", "/ready", "/version")
@@ -29,10 +31,15 @@ class DoorHandler(ASGIHandler):
     """Django's handler without middleware and request signals."""
 
     def load_middleware(self, is_async: bool = True) -> None:
-        self._view_middleware = []
-        self._template_response_middleware = []
-        self._exception_middleware = []
-        self._middleware_chain = convert_exception_to_response(self._get_response_async)
+        self._view_middleware: list[Any] = []
+        self._template_response_middleware: list[Any] = []
+        self._exception_middleware: list[Any] = []
+        self._middleware_chain = convert_exception_to_response(self._checked)
+
+    async def _checked(self, request: HttpRequest) -> HttpResponseBase:
+        request.get_host()  # ALLOWED_HOSTS: raises what becomes a 400
+        response: HttpResponseBase = await self._get_response_async(request)  # type: ignore[attr-defined]
+        return response
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         try:
@@ -43,6 +50,7 @@ class DoorHandler(ASGIHandler):
         request, refused = self.create_request(scope, body)
         try:
             if request is None:
+                assert refused is not None
                 await self.send_response(refused, send)
                 return
             await self._answer(request, receive, send)
@@ -61,7 +69,6 @@ class DoorHandler(ASGIHandler):
                 raise result
 
     async def _respond(self, request: Any, send: Any) -> None:
-        request.get_host()  # ALLOWED_HOSTS
         response = await self.get_response_async(request)
         response.headers.setdefault("X-Content-Type-Options", "nosniff")
         try:

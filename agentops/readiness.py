@@ -75,7 +75,7 @@ async def broker() -> None:
 def _connect() -> None:
     seconds = settings.READY_SECONDS
     with celery.app.connection_for_write(connect_timeout=seconds) as link:
-        link.ensure_connection(max_retries=1, interval_start=0, timeout=seconds)
+        link.ensure_connection(max_retries=1, interval_start=0, timeout=int(seconds) or 1)
 
 
 async def runtime() -> None:

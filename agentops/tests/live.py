@@ -60,7 +60,7 @@ class Live:
 
     def client(self, key: str = "", **options: Any) -> httpx2.Client:
         """Return an HTTP client; without ``key`` it is the demo's keyless caller."""
-        headers = self.bearer(key) if key else {}
+        headers = {**options.pop("headers", {}), **(self.bearer(key) if key else {})}
         return httpx2.Client(
             base_url=self.url, headers=headers, timeout=40, trust_env=False, **options
         )
@@ -69,7 +69,7 @@ class Live:
         """Return what ``statement`` (placeholders ``?``) finds in its database."""
         if self.database.startswith("postgres"):
             with psycopg.connect(self.database) as database:
-                return database.execute(statement.replace("?", "%s"), values).fetchall()  # type: ignore[call-overload,no-any-return]
+                return database.execute(statement.replace("?", "%s"), values).fetchall()
         with contextlib.closing(sqlite3.connect(f"file:{self.database}?mode=ro", uri=True)) as db:
             return db.execute(statement, values).fetchall()
 
@@ -77,7 +77,7 @@ class Live:
         """Change its database behind its back."""
         if self.database.startswith("postgres"):
             with psycopg.connect(self.database) as database:
-                database.execute(statement.replace("?", "%s"), values)  # type: ignore[call-overload]
+                database.execute(statement.replace("?", "%s"), values)
             return
         with contextlib.closing(sqlite3.connect(self.database, timeout=20)) as db, db:
             db.execute(statement, values)
@@ -109,6 +109,7 @@ def _embedded(folder: Path) -> Iterator[Live]:
 @contextlib.contextmanager
 def _services(folder: Path) -> Iterator[Live]:
     from apps.tenants import database_roles
+    from apps.tenants.row_security import APP_ROLE, OWNER_ROLE
 
     name = f"agentops_live{os.environ.get('AGENTOPS_TEST_SUFFIX', '')}_{os.getpid()}".lower()
     passwords = {
@@ -116,8 +117,8 @@ def _services(folder: Path) -> Iterator[Live]:
         "app_password": os.environ.get("AGENTOPS_APP_PASSWORD", ""),
     }
     database_roles.ensure(ADMIN_URL, database=name, **passwords)
-    owner_url = _url(name, database_roles.OWNER_ROLE, passwords["owner_password"])
-    app_url = _url(name, database_roles.APP_ROLE, passwords["app_password"])
+    owner_url = _url(name, OWNER_ROLE, passwords["owner_password"])
+    app_url = _url(name, APP_ROLE, passwords["app_password"])
     try:
         with deployed(folder, **QUICK, DATABASE_URL=app_url) as processes:
             running = _running(processes, _url(name, "", ""), owner_url=owner_url)

@@ -437,7 +437,7 @@ def turn_abandon(*, tenant_id: int, turn_id: uuid.UUID, fence: int) -> int:
             )
     if settled and turn_deliver(tenant_id=tenant_id, turn_id=turn_id):
         doorbell(tenant_id, turn_id)
-    return settled
+    return int(settled)
 
 
 # -- events ------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import functools
 import logging
 import re
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from typing import Any
 
 import structlog
@@ -24,7 +24,7 @@ from apps.tenants.threads import in_thread
 
 logger = logging.getLogger(__name__)
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,100}")
-View = Callable[..., Awaitable[HttpResponseBase]]
+View = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
 
 
 def door(*methods: str) -> Callable[[View], View]:
@@ -78,9 +78,9 @@ async def _answered(
     except Exception:
         error_id = uuid.uuid4().hex
         logger.exception("a door broke, error %s", error_id)
-        problem = broken()
-        problem.extra["error_id"] = error_id
-        return problem.response()
+        surprise = broken()
+        surprise.extra["error_id"] = error_id
+        return surprise.response()
 
 
 async def caller(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel
-from pydantic.json_schema import models_json_schema
+from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from apps.gateway import schemas as s
 
@@ -184,10 +184,15 @@ def doors_documented(
 
 
 def _shapes() -> dict[str, Any]:
-    models = [model for operation in OPERATIONS for model in _models(operation)]
-    unique = list(dict.fromkeys([*models, s.Problem]))
+    models: list[type[BaseModel]] = [
+        model for operation in OPERATIONS for model in _models(operation)
+    ]
+    unique: list[type[BaseModel]] = list(dict.fromkeys([*models, s.Problem]))
+    inputs: list[tuple[type[BaseModel], JsonSchemaMode]] = [
+        (model, "validation") for model in unique
+    ]
     _map, definitions = models_json_schema(
-        [(model, "validation") for model in unique],
+        inputs,
         ref_template="#/components/schemas/{model}",
     )
     return dict(definitions["$defs"])
@@ -251,5 +256,3 @@ def _path_parameters(path: str) -> list[dict[str, Any]]:
 
 def _ref(model: type[BaseModel]) -> dict[str, str]:
     return {"$ref": f"#/components/schemas/{model.__name__}"}
-
-

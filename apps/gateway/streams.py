@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import json
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
@@ -170,7 +170,7 @@ def event_frame(row: EventRow, envelope: dict[str, Any]) -> Frame:
     return Frame(row.event_type, data, row.sequence)
 
 
-async def session_frames(watch: Watch, *, after: int | None) -> AsyncIterator[Frame | None]:
+async def session_frames(watch: Watch, *, after: int | None) -> AsyncGenerator[Frame | None]:
     """Yield a session's frames: ``connected``, what is stored after ``after``, then live, until the
     viewer's credential no longer counts.
 
@@ -205,7 +205,7 @@ async def session_frames(watch: Watch, *, after: int | None) -> AsyncIterator[Fr
 
 async def turn_frames(
     watch: Watch, *, session_id: uuid.UUID, turn_id: uuid.UUID
-) -> AsyncIterator[Frame | None]:
+) -> AsyncGenerator[Frame | None]:
     """Yield ``connected`` and the events of one turn, up to its ``flow.end``."""
     yield watch.marker("connected", watch.key)
     async with Wake(watch.tenant_id, watch.session_name) as wake:
@@ -233,7 +233,7 @@ async def _stored_frames(
     key: str,
     cursor: int,
     turn_id: uuid.UUID | None = None,
-) -> AsyncIterator[Frame | None]:
+) -> AsyncGenerator[Frame | None]:
     envelope = pace.watch.envelope(key)
     while True:
         rows = await in_thread(

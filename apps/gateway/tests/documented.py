@@ -12,7 +12,8 @@ from drf_spectacular.generators import SchemaGenerator
 @lru_cache(maxsize=1)
 def document() -> dict[str, Any]:
     """Return the OpenAPI document."""
-    return SchemaGenerator().get_schema(request=None, public=True)
+    found: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)
+    return found
 
 
 def answer_check(response: httpx2.Response) -> None:

@@ -256,7 +256,7 @@ def test_streams__sixty_open__hold_no_threads_and_no_database_connections(live, 
 
 
 def socket_until(viewer: ClientConnection, last: str) -> list[dict[str, Any]]:
-    said = []
+    said: list[dict[str, Any]] = []
     while not said or said[-1]["event"] != last:
         said.append(json.loads(viewer.recv(timeout=20)))
     return said
@@ -415,7 +415,7 @@ def test_sse__cut_at_random_bytes_fifty_times__gives_the_same_text(live, client_
         path = f"/gateway/events/papo:falador:{name}"
         with posted_soon(client, message(name, message_id="m"), after=dice.uniform(0, 0.05)):
             seen, connections = resumed(
-                lambda cursor, path=path: [
+                lambda cursor, path=path: [  # type: ignore[misc]
                     event
                     for event in frames(
                         [cut_read(live, path, cursor, dice.randint(1, dice.choice((1500, 9000))))]
@@ -449,7 +449,7 @@ def test_websocket__cut_at_random_frames_fifty_times__gives_the_same_text(live, 
     for number in range(TIMES):
         name = f"{session}-{number}"
         with posted_soon(client, message(name, message_id="m"), after=dice.uniform(0, 0.05)):
-            seen, connections = resumed(lambda cursor, name=name: read(name, cursor))
+            seen, connections = resumed(lambda cursor, name=name: read(name, cursor))  # type: ignore[misc]
         check_whole(live, client, seen)
         cuts += connections - 1
     print(f"\nwebsocket: {TIMES} of {TIMES} texts identical over {cuts} cuts at random frames")

@@ -2,7 +2,7 @@
 
 import json
 
-import jsonschema  # type: ignore[import-untyped]
+import jsonschema
 import pytest
 
 from apps.tools.config import Argument, ToolConfig
