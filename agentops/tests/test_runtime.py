@@ -9,6 +9,7 @@ from kombu.exceptions import OperationalError
 
 from agentops import wiring
 from agentops.runtime import Runtime
+from apps.conversations import tasks
 from apps.runtime.pipeline import Pipeline
 
 
@@ -36,6 +37,7 @@ def test_worker_runtime__first_tasks_come_at_once__one_loop_is_started(monkeypat
 
     with ThreadPoolExecutor(8) as tasks:
         runtimes = set(tasks.map(first_task, range(8)))
+    assert wiring._loop_thread is not None
     wiring._loop_thread.stop()
     assert len(runtimes) == len(built) == 1
 
@@ -51,7 +53,7 @@ def test_doorbell__broker_does_not_answer__is_not_tried_again_before_the_sweep(
 
     settings.EMBEDDED = False
     monkeypatch.setattr(wiring, "_silent_until", 0.0)
-    monkeypatch.setattr(wiring.tasks.run_turn, "apply_async", apply_async)
+    monkeypatch.setattr(tasks.run_turn, "apply_async", apply_async)
     for _ in range(3):
         wiring.ring(1, uuid.uuid4())
     assert len(tried) == 1

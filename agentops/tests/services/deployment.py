@@ -146,6 +146,13 @@ class Deployment:
             self.takes_tasks(process)
         return process
 
+    def workers(self, count: int, *, concurrency: int = 8) -> list[Process]:
+        """Start ``count`` workers at once and wait until all take tasks."""
+        started = [self.worker(concurrency=concurrency, wait=False) for _ in range(count)]
+        for worker in started:
+            self.takes_tasks(worker)
+        return started
+
     def takes_tasks(self, worker: Process) -> None:
         """Return when ``worker`` takes tasks."""
         worker.ready(lambda: " ready." in worker.said())

@@ -157,7 +157,9 @@ class Killing:
 
     def settle(self, killed: Sequence[Killed], *, seconds: float) -> None:
         """Wait until every turn is settled and its reply has left; note how each ended."""
-        until(lambda: self._all_sent(len(killed)), "every turn's reply to leave", seconds=seconds)
+        until(
+            lambda: self._shop.sent() == len(killed), "every turn's reply to leave", seconds=seconds
+        )
         served, effects = [call.key for call in self.served()], self.effects()
         for kill in killed:
             with tenant_transaction(self._shop.tenant):
@@ -179,10 +181,6 @@ class Killing:
                 )
                 for entry in entries
             ]
-
-    def _all_sent(self, count: int) -> bool:
-        with tenant_transaction(self._shop.tenant):
-            return OutboundMessage.objects.exclude(sent_at=None).count() == count
 
     def replies(self, turn_id: str) -> dict[str, int]:
         """Return how often the reply of a turn was said, in each place that holds it."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.conf import settings
 
+from apps.conversations.models import OutboundMessage
 from apps.releases.services import binding_set, item_save, release_deploy, release_publish
 from apps.tenants.models import Tenant
 from apps.tenants.roles import KEY_SCOPES
@@ -26,6 +27,11 @@ class Shop:
     @property
     def headers(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.key}"}
+
+    def sent(self) -> int:
+        """Return how many replies have left."""
+        with tenant_transaction(self.tenant):
+            return int(OutboundMessage.objects.exclude(sent_at=None).count())
 
 
 def shop_make(*, telecom: str, retail: str, model_ms: int = 0, slug: str = "oficina") -> Shop:
@@ -138,7 +144,7 @@ def _tools() -> list[tuple[str, str, dict[str, Any]]]:
         for name in ("telecom", "retail")
     ]
     for slug, (server, arguments, required) in reads.items():
-        content = {
+        content: dict[str, Any] = {
             "description": "Consulta a fatura do cliente." if slug == "consultar_fatura" else slug,
             "mcp_server": server,
             "args_schema": arguments,

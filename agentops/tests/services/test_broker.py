@@ -13,7 +13,7 @@ from agentops.tests.services.conftest import QUICK
 from agentops.tests.services.deployment import PrivateRedis, Web, deployed
 from agentops.tests.services.processes import until
 from agentops.tests.services.tenant import READS, Shop, message
-from apps.conversations.models import OutboundMessage, TurnRecord
+from apps.conversations.models import TurnRecord
 from apps.gateway.streams import POLL_SECONDS
 from apps.tenants.scope import tenant_transaction
 
@@ -32,11 +32,6 @@ def post(web: Web, shop: Shop, name: str, *, wait: int = 0) -> tuple[httpx2.Resp
         timeout=60,
     )
     return answer, time.monotonic() - started
-
-
-def settled(shop: Shop) -> int:
-    with tenant_transaction(shop.tenant):
-        return OutboundMessage.objects.exclude(sent_at=None).count()
 
 
 @pytest.fixture
@@ -60,14 +55,14 @@ def test_broker__down_and_back__every_accepted_message_is_answered(shop, broker,
         down = [post(web, shop, f"down-{number}") for number in range(DOWN)]
         broker.start()
         back_at = time.time()
-        until(lambda: settled(shop) == 1 + DOWN, "the turns accepted meanwhile", seconds=60)
+        until(lambda: shop.sent() == 1 + DOWN, "the turns accepted meanwhile", seconds=60)
         found_after = last_settled(shop) - back_at
 
         # One that accepts connections and answers nothing is worse than one that is gone.
         broker.process.signal(signal.SIGSTOP)
         frozen = [post(web, shop, f"frozen-{number}") for number in range(FROZEN)]
         broker.process.signal(signal.SIGCONT)
-        until(lambda: settled(shop) == 1 + DOWN + FROZEN, "the turns of a deaf broker", seconds=60)
+        until(lambda: shop.sent() == 1 + DOWN + FROZEN, "the turns of a deaf broker", seconds=60)
         # Callers are woken again, and do not only find their answer by looking every two seconds.
         again = [post(web, shop, f"again-{number}", wait=30) for number in range(5)]
         assert {answer.status_code for answer, _seconds in again} == {200}

@@ -24,8 +24,8 @@ def run(web, shop, first: int, count: int) -> None:
     callers(web.url, shop, talk, AT_ONCE)
 
 
-def test_descriptors__of_web_and_worker__stay_flat_over_300_turns(web, shop, start_workers, capsys):
-    [worker] = start_workers(1, concurrency=AT_ONCE)
+def test_descriptors__of_web_and_worker__stay_flat_over_300_turns(web, shop, fleet, capsys):
+    [worker] = fleet.workers(1, concurrency=AT_ONCE)
     run(web, shop, 0, WARM)
     before = worker.descriptors(), web.process.descriptors()
     run(web, shop, WARM, TURNS)

@@ -9,17 +9,15 @@ from django.db.models import Count
 from agentops.tests.services.posting import callers, turn_id_of
 from agentops.tests.services.processes import until
 from agentops.tests.services.tenant import READS, message
-from apps.conversations.models import Event, LedgerEntry, Message, OutboundMessage, TurnRecord
+from apps.conversations.models import Event, LedgerEntry, Message, TurnRecord
 from apps.tenants.scope import tenant_transaction
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 MESSAGES, TIMES, AT_ONCE = 200, 5, 10
 
 
-def test_message__posted_five_times_at_once__is_one_turn(
-    web, shop, tool_servers, start_workers, capsys
-):
-    start_workers(1)
+def test_message__posted_five_times_at_once__is_one_turn(web, shop, tool_servers, fleet, capsys):
+    fleet.workers(1)
     numbers = iter(range(MESSAGES))
     answers: dict[int, list] = {}
 
@@ -33,7 +31,7 @@ def test_message__posted_five_times_at_once__is_one_turn(
     before = {call.key for call in tool_servers[0].calls()}
     callers(web.url, shop, talk, AT_ONCE)
     turns = {number: {turn_id_of(answer) for answer in five} for number, five in answers.items()}
-    until(lambda: sent(shop) == MESSAGES, "every reply to leave", seconds=90)
+    until(lambda: shop.sent() == MESSAGES, "every reply to leave", seconds=90)
 
     statuses = Counter(answer.status_code for five in answers.values() for answer in five)
     with capsys.disabled():
@@ -57,8 +55,3 @@ def test_message__posted_five_times_at_once__is_one_turn(
     assert len(served) == 2 * MESSAGES
     assert set(served.values()) == {1}
     assert "Traceback" not in web.process.said()
-
-
-def sent(shop) -> int:
-    with tenant_transaction(shop.tenant):
-        return OutboundMessage.objects.exclude(sent_at=None).count()

@@ -8,7 +8,7 @@ import pytest
 from agentops.tests.services.posting import callers, turn_id_of
 from agentops.tests.services.processes import until
 from agentops.tests.services.tenant import READS, message
-from apps.conversations.models import Event, OutboundMessage, TurnRecord
+from apps.conversations.models import Event, TurnRecord
 from apps.tenants.scope import tenant_transaction
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
@@ -16,9 +16,9 @@ SESSIONS, MESSAGES, CONCURRENCY = 50, 5, 8
 
 
 def test_sessions__fifty_over_two_workers__answer_in_order_and_never_overlap(
-    web, shop, start_workers, capsys
+    web, shop, fleet, capsys
 ):
-    workers = start_workers(2, concurrency=CONCURRENCY)
+    workers = fleet.workers(2, concurrency=CONCURRENCY)
     names = iter(range(SESSIONS))
     posted: dict[str, list[str]] = {}
 
@@ -31,7 +31,7 @@ def test_sessions__fifty_over_two_workers__answer_in_order_and_never_overlap(
 
     callers(web.url, shop, talk, SESSIONS)
     # No beat runs: nothing but the doorbells moves the turns.
-    until(lambda: sent(shop) == SESSIONS * MESSAGES, "every reply to leave", seconds=120)
+    until(lambda: shop.sent() == SESSIONS * MESSAGES, "every reply to leave", seconds=120)
 
     with tenant_transaction(shop.tenant):
         turns = list(TurnRecord.objects.select_related("session").order_by("session", "number"))
@@ -76,8 +76,3 @@ def most_at_once(turns) -> int:
         running += change
         most = max(most, running)
     return most
-
-
-def sent(shop) -> int:
-    with tenant_transaction(shop.tenant):
-        return OutboundMessage.objects.exclude(sent_at=None).count()

@@ -10,7 +10,7 @@ from agentops.tests.services.conftest import QUICK
 from agentops.tests.services.deployment import Web
 from agentops.tests.services.processes import until
 from agentops.tests.services.tenant import ONCE, READS, Shop, message, shop_make
-from apps.conversations.models import Event, LedgerEntry, Message, OutboundMessage, TurnRecord
+from apps.conversations.models import Event, LedgerEntry, Message, TurnRecord
 from apps.tenants.scope import tenant_transaction
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
@@ -32,20 +32,15 @@ def post(web: Web, shop: Shop, body: dict) -> str:
 
 def turn(shop: Shop, turn_id: str) -> TurnRecord:
     with tenant_transaction(shop.tenant):
-        return TurnRecord.objects.get(pk=turn_id)
-
-
-def sent(shop: Shop) -> int:
-    with tenant_transaction(shop.tenant):
-        return OutboundMessage.objects.exclude(sent_at=None).count()
+        found: TurnRecord = TurnRecord.objects.get(pk=turn_id)
+    return found
 
 
 @pytest.fixture
-def slow_shop(transactional_db, fleet, tool_servers):
+def slow_shop(fleet, tool_servers):
     """The shop over a retail server that takes two seconds, and that server."""
     retail = fleet.tool_server("retail", "--delay-ms", "2000")
-    yield shop_make(telecom=tool_servers[0].address, retail=retail.address), retail
-    retail.process.stop()
+    return shop_make(telecom=tool_servers[0].address, retail=retail.address), retail
 
 
 def test_worker__frozen_past_its_lease_in_an_action__wakes_up_and_writes_nothing(
@@ -53,9 +48,7 @@ def test_worker__frozen_past_its_lease_in_an_action__wakes_up_and_writes_nothing
 ):
     shop, retail = slow_shop
     beat = fleet.beat()
-    workers = [fleet.worker(wait=False), fleet.worker(wait=False)]
-    for worker in workers:
-        fleet.takes_tasks(worker)
+    workers = fleet.workers(2)
     turn_id = post(web, shop, message(ONCE, session="s1", message_id="m1", order=5090))
     # The second call is the action.
     until(lambda: len(retail.calls()) == 2, "the action to arrive at its server")
@@ -63,7 +56,7 @@ def test_worker__frozen_past_its_lease_in_an_action__wakes_up_and_writes_nothing
     [frozen] = [worker for worker in workers if worker.pid == holder]
     frozen.signal(signal.SIGSTOP)
     stopped_at = time.time()
-    until(lambda: sent(shop) == 1, "another worker to answer", seconds=30)
+    until(lambda: shop.sent() == 1, "another worker to answer", seconds=30)
     ended = turn(shop, turn_id)
     assert ended.claimed_at is not None
     again = ended.claimed_at.timestamp() - stopped_at
@@ -73,7 +66,7 @@ def test_worker__frozen_past_its_lease_in_an_action__wakes_up_and_writes_nothing
     next(worker for worker in workers if worker is not frozen).stop()
     beat.stop()
     post(web, shop, message(READS, session="s2", message_id="m2"))
-    until(lambda: sent(shop) == 2, "the thawed worker to answer another turn")
+    until(lambda: shop.sent() == 2, "the thawed worker to answer another turn")
     with capsys.disabled():
         print(f"\n\nfrozen worker's turn claimed again after {again:.1f} s ", end="")
         print(f"(lease + sweep {BOUND_SECONDS:g} s)")
@@ -89,7 +82,6 @@ def test_worker__frozen_past_its_lease_in_an_action__wakes_up_and_writes_nothing
         [action] = LedgerEntry.objects.filter(turn_id=turn_id, action=True)
     assert (action.starts, action.ended_at) == (1, None)
     assert "Traceback" not in frozen.said()
-    frozen.stop()
 
 
 def test_worker__asked_to_end_in_an_action__ends_its_turn_first(slow_shop, fleet, web):
@@ -101,7 +93,7 @@ def test_worker__asked_to_end_in_an_action__ends_its_turn_first(slow_shop, fleet
     until(lambda: not worker.running, "the worker to end", seconds=30)
     ended = turn(shop, turn_id)
     assert (ended.status, ended.outcome, ended.attempts) == ("settled", "answered", 1)
-    assert sent(shop) == 1
+    assert shop.sent() == 1
     assert '"status":"unknown"' not in ended.record
 
 
@@ -118,11 +110,10 @@ def test_worker__killed_between_a_reply_and_its_delivery__replies_still_leave_in
     first = post(web, shop, message(READS, session="s1", message_id="m1", note="um"))
     until((plans / "m1.hit").exists, "the first turn to be settled")
     dying.kill()
-    worker = fleet.worker()
+    fleet.worker()
     # No beat runs, so no sweep: the second turn's own delivery has to see to the first.
     second = post(web, shop, message(READS, session="s1", message_id="m2", note="dois"))
-    until(lambda: sent(shop) == 2, "both replies to leave")
+    until(lambda: shop.sent() == 2, "both replies to leave")
     with tenant_transaction(shop.tenant):
         said = Event.objects.filter(event_type="message.responded").order_by("sequence")
         assert [str(event.turn_id) for event in said] == [first, second]
-    worker.stop()

@@ -50,10 +50,8 @@ async def watch_and_post(urls, shop):
         return turns, await asyncio.wait_for(asyncio.gather(*viewers), 60)
 
 
-def test_viewers__in_two_web_processes__see_the_same_events(
-    shop, fleet, web, start_workers, capsys
-):
-    start_workers(1)
+def test_viewers__in_two_web_processes__see_the_same_events(shop, fleet, web, capsys):
+    fleet.workers(1)
     other = fleet.web()
     turns, seen = asyncio.run(watch_and_post([web.url, other.url], shop))
     with capsys.disabled():
@@ -64,4 +62,3 @@ def test_viewers__in_two_web_processes__see_the_same_events(
         json.loads(data)["payload"] for _id, event, data in seen[0] if event == "message.responded"
     ]
     assert [answer["turn_id"] for answer in answers] == turns
-    other.process.stop()

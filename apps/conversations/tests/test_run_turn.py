@@ -114,9 +114,8 @@ def test_deliver__earlier_reply_still_here__leaves_before_it(say: Say, deployed:
 
 def test_heartbeat__of_a_settled_turn__finds_it_still_its_own(say: Say, deployed: Tenant):
     taken = take(deployed, say("oi").turn_id)
-    held = {"tenant_id": deployed.pk, "turn_id": taken.turn_id, "fence": taken.fence}
     services.turn_settle(turn=walked(taken), tenant_id=deployed.pk)
-    assert services.turn_extend(**held)
+    assert services.turn_extend(tenant_id=deployed.pk, turn_id=taken.turn_id, fence=taken.fence)
     with tenant_transaction():
         assert TurnRecord.objects.get().lease_until is None
 
@@ -125,8 +124,7 @@ def test_heartbeat__of_a_turn_back_in_the_queue__has_lost_it(say: Say, deployed:
     taken = take(deployed, say("oi").turn_id)
     expire(taken)
     sweep(deployed)
-    held = {"tenant_id": deployed.pk, "turn_id": taken.turn_id, "fence": taken.fence}
-    assert not services.turn_extend(**held)
+    assert not services.turn_extend(tenant_id=deployed.pk, turn_id=taken.turn_id, fence=taken.fence)
 
 
 def test_old_holder__after_its_lease_went_on__can_write_nothing(say: Say, deployed: Tenant):
