@@ -21,7 +21,8 @@ def test_message__about_an_invoice__is_answered_from_both_tools(client, live, se
     metadata = answer.json()["metadata"]
     assert metadata["route"] == "billing_agent"
     assert metadata["intent"] == "billing_invoice_explanation"
-    assert [call.tool for call in live.telecom.calls()[before:]] == [
+    # Both at once: which arrives first is the network's business.
+    assert sorted(call.tool for call in live.telecom.calls()[before:]) == [
         "consultar_fatura",
         "consultar_pagamentos",
     ]
