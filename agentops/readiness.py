@@ -74,7 +74,8 @@ async def broker() -> None:
 
 def _connect() -> None:
     seconds = settings.READY_SECONDS
-    with celery.app.connection_for_write(connect_timeout=seconds) as link:
+    url = settings.CELERY_BROKER_URL
+    with celery.app.connection_for_write(url, connect_timeout=seconds) as link:
         link.ensure_connection(max_retries=1, interval_start=0, timeout=int(seconds) or 1)
 
 

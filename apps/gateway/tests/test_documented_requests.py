@@ -79,6 +79,17 @@ def greeting(response: httpx2.Response, row: Row) -> None:
     assert metadata["route_decision"]["method"] == "fallback"
 
 
+def greeting_of_another_backend(response: httpx2.Response, row: Row) -> None:
+    """Two other rows say the same in session s1, of another backend there. Here all three are one
+    session, and the third time is a loop (VLOOP, reference facts 6.2); alone it is the greeting."""
+    assert response.status_code == 200
+    assert response.json()["metadata"]["guardrails"][-1] == {"code": "VLOOP", "status": "block"}
+    payload = {**row["body"]["payload"], "session_id": "s1-of-8001"}
+    again = {**row, "body": {**row["body"], "payload": payload}}
+    with client_again(response) as client:
+        greeting(client.post(row["path"], json=again["body"]), again)
+
+
 def order_not_arrived(response: httpx2.Response, row: Row) -> None:
     metadata = answered(response, row, agent="assistente", route="orders_agent", tools=ORDER_TOOLS)
     assert metadata["intent"] == "retail_order_tracking"
@@ -293,8 +304,7 @@ VERDICTS: dict[tuple[str, str, str, str], Check | str] = {
     ("POST", "8000", "/debug/identity", "README_en.md:8236"): identified(customer_key="12345", contract_key="ABC-999", session_key="test-id-001"),
     ("POST", "8010", "/gateway/message", "README_en.md:9104"): high_bill,
     ("POST", "8000", "/gateway/message", "README_en.md:9878"): high_bill_repeated,
-    # Not next to the two others in session s1: three times the same in a row is a loop (VLOOP).
-    ("POST", "8001", "/gateway/message", "README.md:9438"): greeting,
+    ("POST", "8001", "/gateway/message", "README.md:9438"): greeting_of_another_backend,
     ("POST", "8010", "/gateway/message", "apps/agent_gateway/README.md:45"): high_bill,
     ("POST", "8000", "/gateway/message", "templates/agent_template_backend/docs/FRAMEWORK_CHANNEL_INPUT_MODE.md:68"): raw_payload,
     # The agent gateway's decision between backends has another answer, `backend_id`; the route
