@@ -10,6 +10,7 @@ from django.utils import timezone
 from apps.conversations import usage
 from apps.conversations.models import TurnRecord
 from apps.conversations.usage import usage_totals
+from apps.tenants.scope import tenant_transaction
 
 
 def call(cost: float | None, tokens: int = 10, **more: Any) -> dict[str, Any]:
@@ -21,11 +22,12 @@ def call(cost: float | None, tokens: int = 10, **more: Any) -> dict[str, Any]:
 
 
 def settle(turn_id: Any, *calls: dict[str, Any], days_ago: int = 0) -> None:
-    TurnRecord.objects.filter(pk=turn_id).update(
-        status="settled",
-        record=json.dumps({"model_calls": list(calls)}),
-        settled_at=timezone.now() - timedelta(days=days_ago),
-    )
+    with tenant_transaction():
+        TurnRecord.objects.filter(pk=turn_id).update(
+            status="settled",
+            record=json.dumps({"model_calls": list(calls)}),
+            settled_at=timezone.now() - timedelta(days=days_ago),
+        )
 
 
 def totals(tenant: Any, key: str = "", days: int = 30) -> dict[str, Any]:
