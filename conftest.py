@@ -23,6 +23,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.db import connection, connections
 from django.test import Client, TransactionTestCase
+from django.utils import translation
 from pytest_django import DjangoDbBlocker
 
 pytest_plugins = ["agentops.tests.live"]
@@ -304,6 +305,12 @@ def _no_scope_left() -> Generator[None]:
 
     yield
     assert not get_scope(), f"a tenant scope was left open: {get_scope()}"
+
+
+@pytest.fixture(autouse=True)
+def _english() -> None:
+    """A request in Portuguese leaves its language to the thread, as Django does."""
+    translation.activate(settings.LANGUAGE_CODE)
 
 
 @pytest.fixture(autouse=True)
