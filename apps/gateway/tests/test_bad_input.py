@@ -226,6 +226,22 @@ def test_message__bad_header__is_refused_and_nothing_stored(client, quiet, what)
     assert quiet.stored() == before
 
 
+def test_message__of_50_mb_in_chunks__is_413_and_costs_the_process_no_memory(client, quiet):
+    def memory() -> int:
+        with open(f"/proc/{quiet.web.process.pid}/status") as status:
+            return int(next(line for line in status if line.startswith("VmHWM:")).split()[1])
+
+    before, rows = memory(), quiet.stored()
+    chunks = (b'{"payload": {"message": "' if n == 0 else b"a" * 65536 for n in range(800))
+    headers = {"content-type": "application/json"}
+    refused(
+        client.post("/gateway/message", content=chunks, headers=headers),
+        413, "MESSAGE_TOO_LARGE", "",
+    )  # fmt: skip
+    assert memory() - before < 20_000  # kB
+    assert quiet.stored() == rows
+
+
 def test_message__same_id_with_another_body__is_a_conflict_and_adds_nothing(client, quiet, session):
     first = {"payload": {"message": "oi", "session_id": session, "message_id": "m1"}}
     other = {"payload": {"message": "tchau", "session_id": session, "message_id": "m1"}}
