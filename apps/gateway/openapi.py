@@ -46,6 +46,7 @@ class Operation:
     open: bool = False
     tag: str = "conversations"
     description: str = ""
+    example: dict[str, Any] | None = None
 
 
 def header(name: str, description: str) -> dict[str, Any]:
@@ -73,18 +74,33 @@ STREAM_NOTE = (
     " websocket at `/ws/sessions/{session_id}?after=N`."
 )
 
+# The demo's own data, so that “Try it out” works there.
+INVOICE = {
+    "channel": "web",
+    "agent_id": "telecom_contas",
+    "payload": {
+        "message": "Quero entender minha fatura",
+        "session_id": "s1",
+        "customer_key": "11999999999",
+        "contract_key": "3000131180",
+    },
+}
+CONTEXT = {"business_context": {"customer_key": "11999999999", "contract_key": "3000131180"}}
+VISITOR = {"agent_id": "telecom_contas", "lifetime_seconds": 900}
+
 OPERATIONS = (
     Operation(
         "/gateway/message", "post", "message_post", "Send a message and wait for its answer",
         {200: ("The answer.", s.ChannelResponse), 202: ("Stored; ask at Location.", s.Accepted)},
         (*WRITING, 409), s.GatewayRequest, (*SENDING, PREFER),
-        description="Idempotent by `message_id` within channel, user, and session.",
+        description="Idempotent by `message_id` within channel, user, and session.", example=INVOICE,
     ),
     Operation(
         "/gateway/message/sse", "post", "message_stream", "Send a message and follow its turn",
         {200: ("The answer, or its events.", s.ChannelResponse), 202: ("Stored; ask at Location.", s.Accepted)},
         (*WRITING, 409), s.GatewayRequest, (*SENDING, PREFER), streams=True,
         description="A stream with `Accept: text/event-stream`, else JSON. " + STREAM_NOTE,
+        example=INVOICE,
     ),
     Operation(
         "/gateway/turns/{turn_id}", "get", "turn_get", "The answer of a turn",
@@ -101,7 +117,7 @@ OPERATIONS = (
     ),
     Operation(
         "/gateway/sessions/token", "post", "session_token", "Issue a visitor's token",
-        {201: ("The token.", s.SessionToken)}, WRITING, s.SessionTokenRequest,
+        {201: ("The token.", s.SessionToken)}, WRITING, s.SessionTokenRequest, example=VISITOR,
     ),
     Operation(
         "/sessions/{session_id}/messages", "get", "session_messages", "What was said",
@@ -133,12 +149,13 @@ OPERATIONS = (
         "/debug/route", "post", "debug_route", "Where a message would go",
         {200: ("The decision.", s.RouteExplained)}, WRITING, s.GatewayRequest, SENDING, tag="debug",
         description="Also reads `{text, context: {agent_id, tenant_id}}`. Changes nothing.",
+        example=INVOICE,
     ),
     Operation(
         "/debug/identity", "post", "debug_identity", "Who a message would be about",
         {200: ("The keys and their sources.", s.IdentityExplained)}, WRITING, s.GatewayRequest,
         SENDING, tag="debug",
-        description="Also reads flat bodies; needs no message. Changes nothing.",
+        description="Also reads flat bodies; needs no message. Changes nothing.", example=INVOICE,
     ),
     Operation(
         "/debug/mcp/tools", "get", "debug_tools", "The tools of the running release",
@@ -148,6 +165,7 @@ OPERATIONS = (
         "/debug/mcp/call/{tool}", "post", "debug_tool_call", "Call a tool that changes nothing",
         {200: ("What came back, errors too.", s.ToolResult)}, WRITING, s.ToolCallRequest, tag="debug",
         description="A tool that changes something is refused with 403 `ACTION_TOOL`.",
+        example=CONTEXT,
     ),
     Operation(
         "/debug/usage", "get", "debug_usage", "Tokens and cost",
@@ -217,10 +235,10 @@ def _described(operation: Operation) -> dict[str, Any]:
     if operation.description:
         described["description"] = operation.description
     if operation.body is not None:
-        described["requestBody"] = {
-            "required": True,
-            "content": {JSON: {"schema": _ref(operation.body)}},
-        }
+        content: dict[str, Any] = {"schema": _ref(operation.body)}
+        if operation.example is not None:
+            content["example"] = operation.example
+        described["requestBody"] = {"required": True, "content": {JSON: content}}
     return described
 
 

@@ -76,6 +76,19 @@ def test_gateway_request__as_documented__accepts_what_the_door_accepts(body):
     assert schemas.GatewayRequest.model_validate(body).payload.message == "oi"
 
 
+def test_document__examples__work_against_the_demo_as_they_are(live):
+    tried = 0
+    with live.client() as client:
+        for path, item in document()["paths"].items():
+            body = item.get("post", {}).get("requestBody", {}).get("content", {})
+            if "example" in body.get("application/json", {}):
+                where = path.replace("{tool}", "consultar_fatura")
+                answer = client.post(where, json=body["application/json"]["example"])
+                assert answer.status_code in (200, 201), answer.text
+                tried += 1
+    assert tried == 6
+
+
 def test_schema_and_page__are_served_to_everybody_from_this_host(live):
     with live.client() as client:
         schema = client.get("/api/schema", headers={"accept": "application/json"})
