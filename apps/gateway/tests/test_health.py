@@ -1,10 +1,15 @@
 """Whether the process lives and can work."""
 
+import asyncio
 import logging
 from typing import Any
 
+import httpx2
 import pytest
 from django.test import AsyncClient
+
+from agentops.tests.services.deployment import PrivateRedis, deployed
+from agentops.tests.services.processes import until
 
 CHECKS = ("database", "migrations", "channel_layer", "broker", "runtime")
 ADDRESS = "postgres://agentops:s3cret@10.1.2.3/db"
@@ -15,8 +20,6 @@ async def unusable() -> None:
 
 
 async def never() -> None:
-    import asyncio
-
     await asyncio.sleep(60)
 
 
@@ -79,3 +82,38 @@ def test_head__is_answered_like_get_without_a_body(live, path):
     with live.client() as client:
         answer = client.head(path)
     assert (answer.status_code, answer.content) == (200, b"")
+
+
+@pytest.mark.once
+def test_ready__of_a_process_over_an_empty_database__names_the_migrations(tmp_path):
+    place = {"DATABASE_URL": f"sqlite:///{tmp_path}/empty.sqlite3", "REDIS_URL": "", "DEMO": "1"}
+    with deployed(tmp_path, **place) as processes:
+        answer = httpx2.get(f"{processes.web().url}/ready", trust_env=False, timeout=20)
+    assert answer.status_code == 503
+    assert answer.json()["checks"] == {**dict.fromkeys(CHECKS, "ok"), "migrations": "unusable"}
+    assert str(tmp_path) not in answer.text
+
+
+@pytest.mark.services
+def test_ready__while_redis_is_stopped__names_layer_and_broker_and_recovers(
+    tmp_path, transactional_db
+):
+    redis = PrivateRedis(tmp_path)
+    redis.start()
+    try:
+        with deployed(tmp_path / "processes", REDIS_URL=redis.url) as processes:
+            ready = f"{processes.web().url}/ready"
+            assert httpx2.get(ready, trust_env=False, timeout=20).status_code == 200
+            redis.stop()
+            answer = httpx2.get(ready, trust_env=False, timeout=20)
+            assert answer.status_code == 503
+            down = {"channel_layer": "unusable", "broker": "unusable"}
+            assert answer.json()["checks"] == {**dict.fromkeys(CHECKS, "ok"), **down}
+            assert str(redis.port) not in answer.text
+            redis.start()
+            until(
+                lambda: httpx2.get(ready, trust_env=False, timeout=20).status_code == 200,
+                "the process to be ready again",
+            )
+    finally:
+        redis.stop()
