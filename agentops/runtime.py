@@ -19,6 +19,7 @@ from django.conf import settings
 from django.db.utils import Error as DatabaseError
 
 from apps.conversations import services
+from apps.conversations.announcing import announce
 from apps.conversations.services import Taken
 from apps.releases.selectors import bindings_load, release_load
 from apps.runtime.pipeline import Pipeline
@@ -116,6 +117,7 @@ class Runtime:
         assert walk is not None
         heartbeat = asyncio.create_task(self._heartbeat(taken, walk))
         try:
+            await announce(taken.tenant_id, taken.session_key.split(":", 2)[-1])
             await self._pipeline.run(turn)
         except LeaseLost:
             logger.warning("turn %s: another worker holds it now", taken.turn_id)
