@@ -139,7 +139,8 @@ class Deployment:
         """Start a Celery worker; with ``wait`` until it takes tasks."""
         process = self.start(
             "worker", "-m", "celery", "-A", "agentops", "worker", "--pool", "threads",
-            "--concurrency", str(concurrency), "--loglevel", "INFO",
+            "--concurrency", str(concurrency), "--without-gossip", "--without-mingle",
+            "--loglevel", "INFO",
             "--hostname", f"{uuid.uuid4().hex[:8]}@%h", **environment,
         )  # fmt: skip
         if wait:
@@ -166,13 +167,14 @@ class Deployment:
         )  # fmt: skip
 
     def tool_server(self, name: str, *options: str) -> ToolServer:
-        """Start a demo tool server."""
+        """Start a demo tool server over a fresh database."""
         port = free_port()
+        database = self.folder / f"{name}-{port}.sqlite3"
         process = self.start(
             name, "-m", f"examples.mcp_servers.{name}", "--host", HOST, "--port", str(port),
-            "--db", str(self.folder / f"{name}.sqlite3"), *options,
+            "--db", str(database), *options,
         )  # fmt: skip
-        return ToolServer(process, port, self.folder / f"{name}.sqlite3")
+        return ToolServer(process, port, database)
 
     def close(self) -> None:
         """End everything that still runs, newest first."""

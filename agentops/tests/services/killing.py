@@ -55,6 +55,7 @@ class Killed:
     left: Left
     killed_at: float
     settled_after: float = 0.0
+    attempts: int = 0
     calls: list["Called"] = field(default_factory=list)
     record: dict[str, Any] = field(default_factory=dict)
 
@@ -109,13 +110,20 @@ class Killing:
         (self._stall_dir / message_id).write_text(point)
         turn_id = self._post(number, agent, message_id)
         hit = self._stall_dir / f"{message_id}.hit"
-        until(hit.exists, f"turn {number} to reach {point}", seconds=90)
+        until(
+            hit.exists, lambda: self._state(f"turn {number} to reach {point}", turn_id), seconds=90
+        )
         worker = next(w for w in self._workers if w.pid == int(hit.read_text()))
         if point.endswith(".in_flight") and not point.startswith("model"):
             until(lambda: self.left(turn_id).served, "the tool server to have the call")
         left = self.left(turn_id)
         worker.kill()
         return Killed(number, point, agent, message_id, turn_id, left, time.time())
+
+    def _state(self, what: str, turn_id: str) -> str:
+        """Return ``what`` with all that explains why it did not happen."""
+        logs = [f"{w.name} {w.pid}:\n{w.said()[-2000:]}" for w in self._workers if w.running]
+        return "\n".join([what, str(self.left(turn_id)), *logs])
 
     def _post(self, number: int, agent: str, message_id: str) -> str:
         answer = httpx2.post(
@@ -167,6 +175,7 @@ class Killing:
                 entries = list(LedgerEntry.objects.filter(turn=turn).order_by("id"))
             assert turn.settled_at is not None
             kill.settled_after = turn.settled_at.timestamp() - kill.killed_at
+            kill.attempts = turn.attempts
             kill.record = json.loads(turn.record)
             kill.calls = [
                 Called(

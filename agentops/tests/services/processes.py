@@ -17,7 +17,7 @@ POLL_SECONDS = 0.02
 
 def until(
     condition: Callable[[], FoundT | None],
-    what: str,
+    what: str | Callable[[], str],
     *,
     seconds: float = 60,
     every: float = POLL_SECONDS,
@@ -28,7 +28,10 @@ def until(
         found = condition()
         if found:
             return found
-        assert time.monotonic() < end, f"waited {seconds:g} s in vain for {what}"
+        if time.monotonic() >= end:
+            raise AssertionError(
+                f"waited {seconds:g} s in vain for {what if isinstance(what, str) else what()}"
+            )
         time.sleep(every)
 
 
@@ -67,7 +70,7 @@ class Process:
             assert self.running, f"{self.name} ended:\n{self.said()[-3000:]}"
             return condition()
 
-        until(holds, f"{self.name}:\n{self.said()[-3000:]}", seconds=seconds, every=0.05)
+        until(holds, lambda: f"{self.name}:\n{self.said()[-3000:]}", seconds=seconds, every=0.05)
 
     def wait(self, seconds: float) -> int:
         """Wait for its end and return its exit code."""

@@ -123,7 +123,8 @@ def report(kills: list[Killed]) -> None:
         )
         print(
             f"{kill.number:3} {POINTS[kill.point]:25} {kill.point:19} {kill.agent:10}"
-            f" left: {kill.left}\n{'':29} settled {kill.settled_after:+.1f} s after; {calls}"
+            f" left: {kill.left}\n{'':29} settled {kill.settled_after:+.1f} s after"
+            f" by attempt {kill.attempts}; {calls}"
         )
     steps = Counter(POINTS[kill.point] for kill in kills)
     print("by step:", ", ".join(f"{step} {count}" for step, count in steps.items()))
