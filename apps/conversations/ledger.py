@@ -29,11 +29,7 @@ def ledger_begin(
     """
     keys = [ledger_key(turn_id, call) for call in calls]
     with tenant_transaction(tenant_id):
-        held = TurnRecord.objects.select_for_update().filter(
-            pk=turn_id, fence=fence, status="running"
-        )
-        if not held.values_list("pk", flat=True):
-            raise LeaseLost(turn_id)
+        _hold(turn_id, fence)
         fresh = _start(turn_id, dict(zip(keys, calls, strict=True)))
         # What could not be started is known: from an earlier holder, or an earlier attempt.
         known = {} if len(fresh) == len(keys) else _known(turn_id, keys)
@@ -104,12 +100,20 @@ def ledger_finish(
     """Write the ends of calls. Raises ``LeaseLost``."""
     now = timezone.now()
     with tenant_transaction(tenant_id):
+        _hold(turn_id, fence)
         for result in results:
-            held = LedgerEntry.objects.filter(
-                turn_id=turn_id,
-                key=result.idempotency_key,
-                turn__fence=fence,
-                turn__status="running",
-            )
-            if not held.update(ended_at=now, result=result.result):
-                raise LeaseLost(turn_id)
+            entries = LedgerEntry.objects.filter(turn_id=turn_id, key=result.idempotency_key)
+            entries.update(ended_at=now, result=result.result)
+
+
+def _hold(turn_id: str, fence: int) -> None:
+    """Lock the turn's row, or raise ``LeaseLost``. By its key alone: a join would let the database
+    begin with every turn that runs."""
+    row = (
+        TurnRecord.objects.select_for_update()
+        .filter(pk=turn_id)
+        .values_list("fence", "status")
+        .first()
+    )
+    if row != (fence, "running"):
+        raise LeaseLost(turn_id)
