@@ -35,6 +35,8 @@ def overhead(start: Start, folder: Path, turns: int) -> None:
     with start(folder) as stack:
         say(f"\n## {stack.name}: two MCP tools, scripted model answering in 0 ms")
         load.measure(stack.url, stack.headers, sessions=2, turns=20)  # warm
+        if stack.name == "production":
+            stacks.statistics_take()
         say("sessions |  turns | p50 ms | p95 ms | turns/s | CPU ms per turn")
         for sessions in (1, *SESSIONS):
             before = {group: cpu_of(stack.pids(group)) for group in stack.groups}

@@ -40,6 +40,14 @@ class Stack:
         return self.groups[group]
 
 
+def statistics_take() -> None:
+    """Do what the database does by itself once a minute: look at what its tables hold."""
+    import psycopg
+
+    with psycopg.connect(re.sub(r"/[^/]*$", f"/{DATABASE}", ADMIN_URL), autocommit=True) as admin:
+        admin.execute("ANALYZE")
+
+
 def serves_bench(pid: int) -> bool:
     """Return whether a PostgreSQL process works for the bench database: a backend or a writer."""
     try:

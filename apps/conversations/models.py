@@ -67,7 +67,9 @@ class TurnRecord(TenantOwned):
         SETTLED = "settled", _("Settled")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="turns")
+    session = models.ForeignKey(
+        Session, on_delete=models.PROTECT, related_name="turns", db_index=False
+    )
     number = models.PositiveIntegerField(_("number"))
     status = models.CharField(
         _("status"), max_length=10, choices=Status.choices, default=Status.QUEUED
@@ -109,8 +111,10 @@ class TurnRecord(TenantOwned):
             ),
         ]
         indexes = [
-            # Not a partial index: SQLite cannot use one for a status that comes as a parameter.
-            models.Index(fields=["tenant", "status", "accepted_at"], name="turn_by_status"),
+            # Partial, so that it never seems a good way to find one turn; see services._open_turns.
+            models.Index(
+                fields=["tenant", "accepted_at"], condition=~Q(status="settled"), name="turn_open"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -122,7 +126,9 @@ class Message(TenantOwned):
 
     append_only = True
 
-    session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="messages")
+    session = models.ForeignKey(
+        Session, on_delete=models.PROTECT, related_name="messages", db_index=False
+    )
     turn = models.ForeignKey(TurnRecord, on_delete=models.PROTECT, related_name="messages")
     sequence = models.PositiveIntegerField()
     role = models.CharField(_("role"), max_length=10)
@@ -144,7 +150,9 @@ class Message(TenantOwned):
 class LedgerEntry(TenantOwned):
     """One tool or model call of a turn: started before it is sent, ended with its result."""
 
-    turn = models.ForeignKey(TurnRecord, on_delete=models.PROTECT, related_name="ledger")
+    turn = models.ForeignKey(
+        TurnRecord, on_delete=models.PROTECT, related_name="ledger", db_index=False
+    )
     key = models.CharField(max_length=64)
     kind = models.CharField(max_length=10)
     name = models.CharField(max_length=120)
@@ -172,7 +180,9 @@ class Event(TenantOwned):
 
     append_only = True
 
-    session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="events")
+    session = models.ForeignKey(
+        Session, on_delete=models.PROTECT, related_name="events", db_index=False
+    )
     turn = models.ForeignKey(TurnRecord, on_delete=models.PROTECT, null=True, related_name="events")
     sequence = models.PositiveBigIntegerField()
     event_type = models.CharField(max_length=60)

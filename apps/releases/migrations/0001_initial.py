@@ -27,7 +27,7 @@ class Migration(migrations.Migration):
                 ('archived_at', models.DateTimeField(blank=True, editable=False, null=True, verbose_name='archived at')),
                 ('created_at', models.DateTimeField(auto_now_add=True, verbose_name='created at')),
                 ('updated_at', models.DateTimeField(auto_now=True, verbose_name='updated at')),
-                ('tenant', models.ForeignKey(editable=False, on_delete=django.db.models.deletion.PROTECT, to='tenants.tenant')),
+                ('tenant', models.ForeignKey(db_index=False, editable=False, on_delete=django.db.models.deletion.PROTECT, to='tenants.tenant')),
             ],
             options={
                 'verbose_name': 'configuration item',
@@ -49,7 +49,7 @@ class Migration(migrations.Migration):
                 ('published_at', models.DateTimeField(auto_now_add=True, verbose_name='published at')),
                 ('gates', models.TextField(default='[]')),
                 ('parent', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='releases.release')),
-                ('tenant', models.ForeignKey(editable=False, on_delete=django.db.models.deletion.PROTECT, to='tenants.tenant')),
+                ('tenant', models.ForeignKey(db_index=False, editable=False, on_delete=django.db.models.deletion.PROTECT, to='tenants.tenant')),
             ],
             options={
                 'verbose_name': 'release',
@@ -67,7 +67,7 @@ class Migration(migrations.Migration):
                 ('bindings_version', models.PositiveIntegerField(default=1)),
                 ('deployed_by', models.CharField(max_length=200, verbose_name='deployed by')),
                 ('deployed_at', models.DateTimeField(auto_now=True, verbose_name='deployed at')),
-                ('tenant', models.ForeignKey(editable=False, on_delete=django.db.models.deletion.PROTECT, to='tenants.tenant')),
+                ('tenant', models.ForeignKey(db_index=False, editable=False, on_delete=django.db.models.deletion.PROTECT, to='tenants.tenant')),
                 ('release', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='deployments', to='releases.release')),
             ],
             options={
@@ -90,7 +90,7 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(auto_now_add=True, verbose_name='created at')),
                 ('base', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='releases.revision')),
                 ('item', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='revisions', to='releases.configitem')),
-                ('tenant', models.ForeignKey(editable=False, on_delete=django.db.models.deletion.PROTECT, to='tenants.tenant')),
+                ('tenant', models.ForeignKey(db_index=False, editable=False, on_delete=django.db.models.deletion.PROTECT, to='tenants.tenant')),
             ],
             options={
                 'verbose_name': 'revision',
@@ -107,7 +107,7 @@ class Migration(migrations.Migration):
                 ('path', models.CharField(max_length=200)),
                 ('kind', models.CharField(max_length=40)),
                 ('slug', models.CharField(max_length=120)),
-                ('tenant', models.ForeignKey(editable=False, on_delete=django.db.models.deletion.PROTECT, to='tenants.tenant')),
+                ('tenant', models.ForeignKey(db_index=False, editable=False, on_delete=django.db.models.deletion.PROTECT, to='tenants.tenant')),
                 ('revision', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='references', to='releases.revision')),
             ],
             options={
@@ -132,7 +132,7 @@ class Migration(migrations.Migration):
                 ('value', models.CharField(max_length=500, verbose_name='value')),
                 ('updated_by', models.CharField(editable=False, max_length=200, verbose_name='updated by')),
                 ('updated_at', models.DateTimeField(auto_now=True, verbose_name='updated at')),
-                ('tenant', models.ForeignKey(editable=False, on_delete=django.db.models.deletion.PROTECT, to='tenants.tenant')),
+                ('tenant', models.ForeignKey(db_index=False, editable=False, on_delete=django.db.models.deletion.PROTECT, to='tenants.tenant')),
             ],
             options={
                 'verbose_name': 'binding',

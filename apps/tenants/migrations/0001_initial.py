@@ -76,7 +76,7 @@ class Migration(migrations.Migration):
                 ('revoked_at', models.DateTimeField(editable=False, null=True, verbose_name='revoked at')),
                 ('created_at', models.DateTimeField(auto_now_add=True, verbose_name='created at')),
                 ('created_by', models.CharField(default='', editable=False, max_length=200, verbose_name='created by')),
-                ('tenant', models.ForeignKey(editable=False, on_delete=django.db.models.deletion.PROTECT, to='tenants.tenant')),
+                ('tenant', models.ForeignKey(db_index=False, editable=False, on_delete=django.db.models.deletion.PROTECT, to='tenants.tenant')),
             ],
             options={
                 'verbose_name': 'API key',
@@ -93,7 +93,7 @@ class Migration(migrations.Migration):
                 ('role', models.CharField(choices=[('tenant_admin', 'Tenant admin'), ('business_owner', 'Business owner'), ('approver', 'Approver'), ('operator', 'Operator'), ('auditor', 'Auditor')], max_length=20, verbose_name='role')),
                 ('created_at', models.DateTimeField(auto_now_add=True, verbose_name='created at')),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='memberships', to=settings.AUTH_USER_MODEL, verbose_name='user')),
-                ('tenant', models.ForeignKey(editable=False, on_delete=django.db.models.deletion.PROTECT, to='tenants.tenant')),
+                ('tenant', models.ForeignKey(db_index=False, editable=False, on_delete=django.db.models.deletion.PROTECT, to='tenants.tenant')),
             ],
             options={
                 'verbose_name': 'membership',
@@ -115,7 +115,7 @@ class Migration(migrations.Migration):
                 ('detail', models.TextField(verbose_name='detail')),
                 ('previous_hash', models.CharField(max_length=64)),
                 ('hash', models.CharField(max_length=64)),
-                ('tenant', models.ForeignKey(editable=False, on_delete=django.db.models.deletion.PROTECT, to='tenants.tenant')),
+                ('tenant', models.ForeignKey(db_index=False, editable=False, on_delete=django.db.models.deletion.PROTECT, to='tenants.tenant')),
             ],
             options={
                 'verbose_name': 'audit entry',
