@@ -32,6 +32,11 @@ logger = logging.getLogger(__name__)
 SECRET_PREFIX = "AGENTOPS_SECRET__"  # noqa: S105  # a prefix of variables' names
 
 
+STOP_SECONDS = 5.0
+"""How long a process that is asked to end waits for its turns: an action that is broken off would
+be of unknown outcome."""
+
+
 class Runtime:
     """Everything of this process that is bound to one event loop.
 
@@ -48,7 +53,8 @@ class Runtime:
         self._pipeline: Pipeline | None = None
         self._close: Callable[[], Coroutine[Any, Any, None]] | None = None
         self._slots: asyncio.Semaphore | None = None
-        self.worker = f"{socket.gethostname()}:{os.getpid()}"
+        self._closing = False
+        self.worker = ""
 
     @property
     def started(self) -> bool:
@@ -56,12 +62,20 @@ class Runtime:
 
     async def start(self) -> None:
         """Bind to the running loop. Call once."""
+        self._closing = False
+        self.worker = f"{socket.gethostname()}:{os.getpid()}"  # of the child, when a pool forks
         self._slots = asyncio.Semaphore(settings.TURN_CONCURRENCY)
         self._pipeline, self._close = self._build()
         self._loop = asyncio.get_running_loop()
 
     async def aclose(self) -> None:
-        """Let running turns go (their leases expire) and close kept clients."""
+        """Take no more turns, give running ones ``STOP_SECONDS`` to end, and close kept clients.
+
+        Those that do not end are let go: a restart or the end of their lease brings them back.
+        """
+        self._closing = True
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=STOP_SECONDS)
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -98,6 +112,8 @@ class Runtime:
         """Run the session's next queued turn; return whether there was one."""
         assert self._slots is not None
         async with self._slots:
+            if self._closing:
+                return False
             opened = await in_thread(turn_take_open, tenant_id, turn_id, self.worker)
             if opened is None:
                 return False
