@@ -139,7 +139,7 @@ async def test_walk__lease_lost__is_stopped_and_the_process_goes_on(monkeypatch,
         lambda: (Pipeline(steps=[Endless()], closing=[], failure_text=lambda turn: ""), closed)
     )
     await runtime.start()
-    taken = SimpleNamespace(tenant_id=1, turn_id=uuid.uuid4(), fence=1)
+    taken = SimpleNamespace(tenant_id=1, turn_id=uuid.uuid4(), fence=1, session_key="acme:agent:s1")
     await asyncio.wait_for(runtime._walk(taken, turn_of("oi")), 5)  # type: ignore[arg-type]
     assert next(beats, None) is None
     assert "no heartbeat, OperationalError" in caplog.text
@@ -151,7 +151,7 @@ async def test_walk__cancelled_by_the_process__is_not_taken_for_a_lost_lease():
         lambda: (Pipeline(steps=[Endless()], closing=[], failure_text=lambda turn: ""), closed)
     )
     await runtime.start()
-    taken = SimpleNamespace(tenant_id=1, turn_id=uuid.uuid4(), fence=1)
+    taken = SimpleNamespace(tenant_id=1, turn_id=uuid.uuid4(), fence=1, session_key="acme:agent:s1")
     walk = asyncio.create_task(runtime._walk(taken, turn_of("oi")))  # type: ignore[arg-type]
     await asyncio.sleep(0)
     walk.cancel()
