@@ -167,7 +167,10 @@ TURN_DOORBELL = "agentops.wiring.ring"
 TURN_AGENT_RESOLVER = "agentops.wiring.requested_agent"
 TURN_FAILURE_TEXT = "agentops.wiring.failure_text"
 TURN_OBSERVERS: list[str] = env.list("TURN_OBSERVERS", default=[])
-RELEASE_GATES: list[str] = ["apps.releases.gates.references_resolve"]
+RELEASE_GATES: list[str] = [
+    "apps.releases.gates.references_resolve",
+    "agentops.gates.next_states_exist",
+]
 RELEASE_ENVIRONMENTS = ["dev", "staging", "production"]
 DEFAULT_ENVIRONMENT = "production"
 RELEASE_CACHE_SIZE = int(number("RELEASE_CACHE_SIZE", 64, low=1, high=10_000))

@@ -23,7 +23,10 @@ def _note(execute: Any, sql: Any, params: Any, many: Any, context: Any) -> Any:
         outer = flat
     table = _TABLE.search(outer)
     words = text.split()
-    line = f"{words[0].upper() if words else '?'} {table.group(1) if table else '-'}\n"
+    name = table.group(1) if table else "-"
+    # What a statement reads besides its own table is said too.
+    also = " +releases" if "releases_" in text and not name.startswith("releases_") else ""
+    line = f"{words[0].upper() if words else '?'} {name}{also}\n"
     with _lock, _log.open("a") as log:
         log.write(line)
     return execute(sql, params, many, context)

@@ -1,17 +1,15 @@
-"""What needs no server: routing time by number of intents, and how often a release is parsed."""
+"""What needs no server: routing time by number of intents."""
 
 import asyncio
 import random
 import statistics
-import threading
 import time
 
 from agentops.policies import agents_of
 from apps.agents.config import AgentConfig
 from apps.routing.config import IntentConfig, RoutingPolicyConfig
 from apps.routing.step import ChooseAgent
-from apps.runtime import release as runtime_release
-from apps.runtime.release import Release, manifest_text, release_parse
+from apps.runtime.release import Release
 from apps.runtime.turn import Inbound, SessionState, Turn
 
 _SYLLABLES = [
@@ -107,26 +105,3 @@ def routing_times(intents: int, turns: int = 300) -> tuple[float, float, float]:
         return compiled, statistics.median(times), times[int(len(times) * 0.95)]
 
     return asyncio.run(run())
-
-
-def parses_of_one_release(threads: int = 16) -> int:
-    """Return how often a release is parsed when ``threads`` threads ask for it at once."""
-    from apps.releases.cache import BoundedCache
-
-    text = manifest_text({("agent", "a"): AgentConfig(prompt="p").model_dump(mode="json")})
-    kept: BoundedCache[str, runtime_release.Release] = BoundedCache(lambda: 8)
-    parsed: list[int] = []
-
-    def parse() -> runtime_release.Release:
-        parsed.append(1)
-        time.sleep(0.01)
-        return release_parse(manifest=text)
-
-    asking = [
-        threading.Thread(target=lambda: kept.get_or_make("sha", parse)) for _ in range(threads)
-    ]
-    for thread in asking:
-        thread.start()
-    for thread in asking:
-        thread.join()
-    return len(parsed)

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from apps.runtime.config import BindingTo, Config, KindConfig, RefTo
+from apps.runtime.config import BindingTo, Config, KindConfig, RefTo, outcomes_check
 from apps.runtime.i18n import gettext_noop as _
 
 
@@ -78,6 +78,11 @@ class AgentConfig(KindConfig):
     metadata: dict[str, str] = Field(
         default_factory=dict, title=_("Metadata"), description=_("Free labels of your own.")
     )
+
+    @field_validator("next_state")
+    @classmethod
+    def _outcomes_exist(cls, states: dict[str, str]) -> dict[str, str]:
+        return outcomes_check(states)
 
 
 class PromptConfig(KindConfig):

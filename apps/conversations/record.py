@@ -99,6 +99,10 @@ def public_metadata(record: Mapping[str, Any]) -> dict[str, Any]:
         ],
         "judges": [{"name": score["judge"], "score": score["value"]} for score in scores],
         "memory": {"messages": (record.get("memory") or {}).get("messages", 0)},
+        # The answer was built from the tools' results because no model answered.
+        "degraded": any(
+            decision["code"] == "NOC.LLM_FAILED" for decision in record.get("decisions") or []
+        ),
         "requires_user_input": outcome.get("kind") == "waiting",
         "missing_fields": list(outcome.get("missing_fields") or []),
         "release": _release(record),

@@ -54,6 +54,13 @@ def too_large() -> Problem:
         "MESSAGE_TOO_LARGE",
         _("The body is too large; at most %(bytes)d bytes are accepted.")
         % {"bytes": settings.MESSAGE_MAX_BYTES},
+        errors=[
+            {
+                "field": "body",
+                "message": _("The body is too large; at most %(bytes)d bytes are accepted.")
+                % {"bytes": settings.MESSAGE_MAX_BYTES},
+            }
+        ],
     )
 
 

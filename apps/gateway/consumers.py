@@ -31,6 +31,14 @@ UNAUTHORIZED = 4401
 BROKEN = 1011
 
 
+class NoSuchSocket(AsyncWebsocketConsumer):  # type: ignore[misc]
+    """Every other path: closed as absent."""
+
+    async def connect(self) -> None:
+        await self.accept()
+        await self.close(code=4404)
+
+
 class SessionConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     """``/ws/sessions/{session_id}?after=N``. Closes with 4400 (a bad ``after``), 4401, 4403 or 4404.
 

@@ -15,6 +15,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from apps.gateway.problems import Problem, invalid, not_found
+from apps.runtime.text import strip_invisible
 from apps.runtime.turn import CANONICAL_KEYS, Caller, Inbound
 
 MESSAGE_NAMES = ("message", "text", "input", "user_text")
@@ -169,7 +170,7 @@ def _message(payload: Mapping[str, Any], needed: bool) -> str:
             continue
         if not isinstance(value, str):
             raise invalid(f"payload.{name}", _("must be text"))
-        if value.strip():
+        if strip_invisible(value).strip():
             return value
     if needed:
         raise invalid("payload.message", _("is required and must not be empty"))

@@ -2,9 +2,9 @@
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
-from apps.runtime.config import KindConfig, RefTo
+from apps.runtime.config import KindConfig, RefTo, outcomes_check
 from apps.runtime.i18n import gettext_noop as _
 
 
@@ -46,6 +46,11 @@ class IntentConfig(KindConfig):
         title=_("Next state"),
         description=_("Outcome of the turn → state kept for the next one; wins over the agent's."),
     )
+
+    @field_validator("next_state")
+    @classmethod
+    def _outcomes_exist(cls, states: dict[str, str]) -> dict[str, str]:
+        return outcomes_check(states)
 
 
 class StatePolicyConfig(KindConfig):

@@ -10,6 +10,8 @@ from typing import Annotated, Any, ClassVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
+from apps.runtime.outcomes import KINDS as OUTCOMES
+
 Slug = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.:-]*$", max_length=120)]
 
 
@@ -42,6 +44,14 @@ class KindConfig(Config):
     kind: ClassVar[str]
     label: ClassVar[str] = ""
     label_plural: ClassVar[str] = ""
+
+
+def outcomes_check(next_state: dict[str, str]) -> dict[str, str]:
+    """Return a map from outcome to state; raise ``ValueError`` for an outcome there is not."""
+    for outcome in next_state:
+        if outcome not in OUTCOMES:
+            raise ValueError(f"unknown outcome {outcome!r}; known: {', '.join(OUTCOMES)}")
+    return next_state
 
 
 KINDS: dict[str, type[KindConfig]] = {}

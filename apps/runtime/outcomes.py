@@ -58,4 +58,7 @@ class Failed:
     kind: Literal["failed"] = "failed"
 
 
+KINDS = ("answered", "blocked", "waiting", "handed_over", "ended", "failed")
+"""The names of the outcomes, as configuration and records write them."""
+
 Outcome = Answered | Blocked | Waiting | HandedOver | Ended | Failed

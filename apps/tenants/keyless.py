@@ -12,7 +12,9 @@ from django.conf import settings
 from django.http import HttpRequest
 
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
-_FORWARDING = ("HTTP_X_FORWARDED", "HTTP_FORWARDED", "HTTP_X_REAL_IP", "HTTP_VIA", "HTTP_CF_")
+_FORWARDING = ("HTTP_X_FORWARDED", "HTTP_FORWARDED", "HTTP_X_REAL_IP", "HTTP_VIA", "HTTP_CF_", "HTTP_TRUE_CLIENT_IP",
+    "HTTP_X_CLIENT_IP", "HTTP_X_CLUSTER_CLIENT_IP", "HTTP_FASTLY_CLIENT_IP",
+)  # fmt: skip
 
 
 def keyless_allowed(request: HttpRequest) -> bool:

@@ -148,6 +148,7 @@ def test_public_metadata__answered_turn__has_the_documented_fields():
         "guardrails": [{"code": "PINJ", "status": "allow"}],
         "judges": [{"name": "groundedness", "score": 0.9}],
         "memory": {"messages": 2},
+        "degraded": True,
         "requires_user_input": False,
         "missing_fields": [],
         "release": {"number": 1, "sha256": release_of().sha256},
