@@ -1,7 +1,7 @@
 """The admin's side menu and its first page, made from the registered kinds."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -86,6 +86,7 @@ def overview(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         deployment.environment: deployment
         for deployment in Deployment.objects.select_related("release").defer("release__manifest")
     }
+    changed = _unpublished(latest) if latest else sum(counts.values())
     return {
         **context,
         "groups": [
@@ -94,10 +95,20 @@ def overview(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         ],
         "title": _("Overview"),
         "latest": latest,
-        "changed": _unpublished(latest) if latest else sum(counts.values()),
+        "changed": changed,
+        "same": _running_same(running.values()) if changed else None,
         "environments": [(name, running.get(name)) for name in settings.RELEASE_ENVIRONMENTS],
         "is_empty": not counts,
     }
+
+
+def _running_same(running: Iterable[Deployment]) -> Release | None:
+    """Return a release that runs and holds exactly what is saved now, or None.
+
+    Publishing would make none then: a release is known by its contents.
+    """
+    releases = {deployment.release_id: deployment.release for deployment in running}
+    return next((found for found in releases.values() if not _unpublished(found)), None)
 
 
 def _unpublished(latest: Release) -> int:

@@ -20,7 +20,8 @@ from django.utils.translation import gettext as _
 from apps.releases.portable.files import SUFFIXES, sources_read
 from apps.releases.portable.native import FORMAT, Portable, native_parse
 from apps.releases.portable.report import Report
-from apps.releases.portable.seed.importer import seed_read
+from apps.releases.portable.seed.importer import NothingKnown, seed_read
+from apps.releases.portable.yaml_source import Problem, SourceRefused, source_parse
 
 MAX_FILES = 1000
 # Unpacked and packed: a tenant of 10,000 items packs to about 1 MB; larger ones go by command line.
@@ -95,12 +96,23 @@ def files_parse(
 ) -> tuple[Portable, Report]:
     """Return what ``files`` configure: this product's format, or files of another platform.
 
-    Raises ``SourceRefused`` with every problem.
+    A file that comes alone and is not named like one of another platform is taken for this
+    product's, so that the refusal says what is wrong with it. Raises ``SourceRefused`` with every
+    problem.
     """
+    alone = next(iter(files.items())) if len(files) == 1 else None
+    if alone and not alone[1].strip():
+        raise SourceRefused([Problem(alone[0], 0, "", _("The file is empty."))])
     with _folder(files) as root:
         if any(_is_native(name, content) for name, content in files.items()):
             return native_parse(sources_read(root)), Report()
-        return seed_read(root, environment=environment, docker_environment=docker_environment)
+        try:
+            return seed_read(root, environment=environment, docker_environment=docker_environment)
+        except NothingKnown:
+            if alone is None:
+                raise
+            name, content = alone
+            return native_parse([source_parse(content, name)]), Report()
 
 
 @contextmanager

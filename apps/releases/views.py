@@ -34,6 +34,7 @@ from apps.releases.services import (
     release_deploy,
     release_publish,
 )
+from apps.runtime.canonical import sha256_text
 from apps.runtime.config import KINDS
 from apps.tenants.scope import has_tenant
 from apps.tenants.tenant_admin import actor_of
@@ -97,12 +98,14 @@ def release_publish_view(admin: ConfigAdmin, request: HttpRequest) -> HttpRespon
             messages.success(request, text % {"number": release.number})
             return HttpResponseRedirect(_release_url(release))
     latest = Release.objects.order_by("-number").first()
+    manifest = manifest_of_heads()
     changed = items_changed(
-        manifest_items(latest.manifest if latest else ""), manifest_items(manifest_of_heads())
+        manifest_items(latest.manifest if latest else ""), manifest_items(manifest)
     )
     context = {
         "form": form,
         "latest": latest,
+        "same": Release.objects.filter(sha256=sha256_text(manifest)).defer("manifest").first(),
         "difference": shown_difference(changed),
         "problems": problems,
     }

@@ -118,7 +118,7 @@ class ApiKeyAdmin(TenantAdmin):
     search_fields = ("name", "prefix")
     actions_detail = ["revoke"]  # type: ignore[assignment]
     shown = (
-        "name", "shown_prefix", "scopes", "environment", "state", "expires_at", "last_used_at",
+        "name", "shown_prefix", "shown_scopes", "environment", "state", "expires_at", "last_used_at",
         "created_by", "created_at",
     )  # fmt: skip
 
@@ -134,6 +134,10 @@ class ApiKeyAdmin(TenantAdmin):
     @admin.display(description=gettext_lazy("prefix"), ordering="prefix")
     def shown_prefix(self, key: ApiKey) -> str:
         return f"ak_{key.prefix}…"
+
+    @admin.display(description=gettext_lazy("scopes"))
+    def shown_scopes(self, key: ApiKey) -> str:
+        return ", ".join(key.scopes)
 
     @admin.display(description=gettext_lazy("state"))
     def state(self, key: ApiKey) -> str:

@@ -1,10 +1,12 @@
 """Forms of the tenants' admin pages, and of signing in."""
 
+from datetime import datetime
 from typing import Any
 
 from django import forms
 from django.conf import settings
 from django.contrib.auth.forms import AuthenticationForm
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from unfold.widgets import (
     UnfoldAdminCheckboxSelectMultipleWidget,
@@ -77,6 +79,12 @@ class ApiKeyForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = ApiKey
         fields = ("name", "scopes", "environment", "expires_at")
+
+    def clean_expires_at(self) -> datetime | None:
+        expires_at: datetime | None = self.cleaned_data["expires_at"]
+        if expires_at is not None and expires_at <= timezone.now():
+            raise forms.ValidationError(_("This is in the past: the key would never be valid."))
+        return expires_at
 
 
 class SignInForm(AuthenticationForm):

@@ -28,7 +28,7 @@ def sources_read(path: Path) -> list[Source]:
     if path.is_dir():
         found = sorted(p for p in path.rglob("*") if p.suffix in SUFFIXES and p.is_file())
         if not found or len(found) > _MAX_FILES:
-            raise SourceRefused([Problem(str(path), 0, "", _("No YAML files in this folder."))])
+            raise SourceRefused([Problem("", 0, "", _("No YAML files in this folder."))])
         return [source_read(p, p.relative_to(path).as_posix()) for p in found]
     return [source_read(path, path.name)]
 
@@ -40,6 +40,8 @@ def _zip_read(path: Path) -> list[Source]:
                 (e for e in archive.infolist() if Path(e.filename).suffix in SUFFIXES),
                 key=lambda entry: entry.filename,
             )
+            if not entries:
+                raise SourceRefused([Problem(path.name, 0, "", _("No YAML files in this zip."))])
             # Sizes are what the zip claims; zipfile stops reading there.
             if len(entries) > _MAX_FILES or sum(e.file_size for e in entries) > 4 * MAX_BYTES:
                 raise SourceRefused([Problem(path.name, 0, "", _("The archive is too large."))])

@@ -150,9 +150,14 @@ class _Reading:
         self.problems: list[Problem] = []
 
     def source(self, source: Source) -> None:
-        document = self._map(source, source.value, "")
-        if document.get("format") != FORMAT:
-            self._problem(source, "format", _("Expected 'format: %(f)s'.") % {"f": FORMAT})
+        document = source.value
+        if document is None:
+            self._problem(source, "", _("The file is empty."))
+            return
+        if not isinstance(document, dict) or document.get("format") != FORMAT:
+            path = "format" if isinstance(document, dict) else ""
+            message = _("The file must be a mapping with 'format: %(format)s'.")
+            self._problem(source, path, message % {"format": FORMAT})
             return
         for key in document:
             if key not in ("format", "items", "bindings"):

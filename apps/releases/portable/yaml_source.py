@@ -41,7 +41,8 @@ class Problem:
 
     def __str__(self) -> str:
         where = f"{self.file}:{self.line}" if self.line else self.file
-        return f"{where} {self.path}".strip() + f": {self.message}"
+        place = f"{where} {self.path}".strip()
+        return f"{place}: {self.message}" if place else self.message
 
 
 class SourceRefused(ValueError):
@@ -103,8 +104,12 @@ def source_parse(data: bytes | str, name: str) -> Source:
         raise SourceRefused([Problem(name, line, "", message)]) from None
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        message = str(error.problem or error.context or error)
-        raise SourceRefused([Problem(name, mark.line + 1 if mark else 0, "", message)]) from None
+        message = str(error.problem or error.context or _("This is not valid YAML."))
+        if mark is None:
+            raise SourceRefused([Problem(name, 0, "", message)]) from None
+        found = {"message": message, "column": mark.column + 1}
+        message = _("%(message)s (column %(column)s)") % found
+        raise SourceRefused([Problem(name, mark.line + 1, "", message)]) from None
     except (YAMLError, ValueError) as error:
         raise SourceRefused([Problem(name, 0, "", str(error))]) from None
     if reader.problems:

@@ -1,6 +1,7 @@
 """``manage.py config_export`` and ``config_import``."""
 
 import json
+import zipfile
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,37 @@ def test_config_import__bad_file__names_the_line_and_saves_nothing(
     with pytest.raises(CommandError, match=r"bad\.yaml:4 items\.prompt\.a\.sistema"):
         run("config_import", str(bad), "--tenant", acme.slug)
     assert not ConfigItem.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "bad.yaml:1: The file is empty."),
+        (b"- a\n", "bad.yaml:1: The file must be a mapping with 'format: agentops-config-v1'."),
+        (b"format: 9\n", "bad.yaml:1 format: The file must be a mapping with"),
+        (b"a: [1,\n", "(column 1)"),
+        (b"\xff\xfe", "bad.yaml:1: This is not UTF-8 text."),
+    ],
+)
+def test_config_import__one_bad_file__is_named_without_its_folder(
+    acme: Tenant, tmp_path: Path, data: bytes, message: str
+) -> None:
+    (tmp_path / "bad.yaml").write_bytes(data)
+    with pytest.raises(CommandError) as refused:
+        run("config_import", str(tmp_path / "bad.yaml"), "--tenant", acme.slug)
+    assert message in str(refused.value)
+    assert "\nbad.yaml:" in str(refused.value)
+    assert str(tmp_path) not in str(refused.value)
+
+
+def test_config_import__zip_without_yaml__is_refused_and_archives_nothing(
+    billing: Tenant, tmp_path: Path
+) -> None:
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        archive.writestr("a.txt", "a")
+    with pytest.raises(CommandError, match=r"x\.zip: No YAML files in this zip\."):
+        run("config_import", str(tmp_path / "x.zip"), "--tenant", billing.slug, replace=True)
+    assert not ConfigItem.objects.exclude(archived_at=None).exists()
 
 
 def test_config_import__absent_path_or_tenant__is_an_error(acme: Tenant, tmp_path: Path) -> None:

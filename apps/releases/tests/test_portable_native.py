@@ -140,8 +140,8 @@ def test_import__binding_values__are_bound(acme: Tenant) -> None:
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        ("", "t.yaml:1 format: Expected"),
-        ("format: agentops-config-v2\n", "t.yaml:1 format: Expected"),
+        ("", "t.yaml:1: The file is empty."),
+        ("format: agentops-config-v2\n", "t.yaml:1 format: The file must be a mapping"),
         (HEAD + "itens: {}\n", "t.yaml:2 itens: This field is not known here."),
         (HEAD + "items:\n  agente: {}\n", "t.yaml:3 items.agente: Unknown kind; known: agent,"),
         (

@@ -107,6 +107,35 @@ def test_publish__of_what_is_already_a_release__makes_none(live: World, as_alice
         assert Release.objects.count() == 2
 
 
+def test_publish__of_what_an_older_release_holds__says_so_and_offers_nothing(
+    live: World, as_alice: Client
+) -> None:
+    back_to_the_first(live)
+    shown = text(as_alice.get(reverse(PUBLISH)))
+    assert "the same as release #1: there is nothing to publish" in shown
+    assert 'name="note"' not in shown
+    with tenant_transaction(live.acme):
+        item_save(kind="prompt", slug="billing", content={"system": "New."}, actor="a")
+    shown = text(as_alice.get(reverse(PUBLISH)))
+    assert "there is nothing to publish" not in shown
+    assert 'name="note"' in shown
+
+
+def back_to_the_first(world: World) -> None:
+    """Save again what release #1 holds."""
+    with tenant_transaction(world.acme):
+        item_save(
+            kind="prompt", slug="billing", content={"system": "You explain bills."}, actor="a"
+        )
+
+
+def test_releases__list__is_named_once_in_the_breadcrumb(live: World, as_alice: Client) -> None:
+    shown = text(as_alice.get(reverse("admin:releases_release_changelist")))
+    assert shown.count(f'href="{reverse("admin:app_list", args=["releases"])}"') == 0
+    shown = text(as_alice.get(reverse("admin:releases_binding_changelist")))
+    assert shown.count(f'href="{reverse("admin:app_list", args=["releases"])}"') == 1
+
+
 def test_publish__of_a_changed_prompt__shows_the_words_that_changed(
     live: World, as_alice: Client
 ) -> None:
@@ -427,7 +456,7 @@ def test_import__of_bad_files__says_where_and_writes_nothing(
         ("x.zip", b"no zip", "This is not a readable zip."),
         ("../x.yaml", b"a: 1", ""),
         ("tools.yaml", b"\xff\xfe\x00", "This is not UTF-8 text."),
-        ("x.exe", b"MZ", "No known file in this folder."),
+        ("x.exe", b"MZ", "The file must be a mapping with"),
     ],
 )
 def test_import__of_files_that_are_none__is_refused(
@@ -439,6 +468,51 @@ def test_import__of_files_that_are_none__is_refused(
     )
     assert response.status_code == 200
     assert message in text(response)
+
+
+@pytest.mark.parametrize(
+    ("data", "place", "message"),
+    [
+        (b"format: agentops-config-v1\nitems: [1,\n", "tenant.yaml:3", "(column 1)"),
+        (b"a: 1\nb: 'x\n", "tenant.yaml:3", "(column 1)"),
+        (b"", "tenant.yaml", "The file is empty."),
+        (b"# nothing\n", "tenant.yaml:1", "The file is empty."),
+        (b"- a\n- b\n", "tenant.yaml:1", "must be a mapping with &#x27;format: agentops-config-v1"),
+        (
+            b"format: x-v9\n",
+            "tenant.yaml:1",
+            "must be a mapping with &#x27;format: agentops-config",
+        ),
+        (b"\x89PNG\r\n\x1a\n\x00\xff", "tenant.yaml:1", "This is not UTF-8 text."),
+    ],
+)
+def test_import__of_one_bad_file__names_it_and_no_path_of_the_server(
+    small: World, as_alice: Client, data: bytes, place: str, message: str
+) -> None:
+    with tenant_transaction(small.acme):
+        before = ConfigItem.objects.count()
+    upload = SimpleUploadedFile("tenant.yaml", data)
+    response = as_alice.post(
+        reverse("admin:releases_import"), {"uploads": upload, **import_options()}
+    )
+    shown = text(response)
+    assert response.status_code == 200
+    assert "Nothing was imported: 1 problem." in shown
+    assert f"<code>{place}</code>" in shown
+    assert message in shown
+    assert "import-" not in shown[shown.index("Nothing was imported") :].split("</ul>")[0]
+    with tenant_transaction(small.acme):
+        assert ConfigItem.objects.count() == before
+
+
+def test_import__of_several_unknown_files__shows_no_path_of_the_server(
+    small: World, as_alice: Client
+) -> None:
+    upload = zip_of(**{"a.txt": b"a", "b.txt": b"b"})
+    shown = text(
+        as_alice.post(reverse("admin:releases_import"), {"uploads": upload, **import_options()})
+    )
+    assert "<li>No known file in this folder.</li>" in shown
 
 
 def test_import__without_files_or_with_broken_packed_ones__is_refused(
@@ -515,6 +589,21 @@ def test_overview__after_a_change__counts_what_is_unpublished(
     shown = text(as_alice.get(url))
     assert "2 changed items" in shown
     assert "release #2" in shown
+
+
+def test_overview__with_what_runs_saved_again__says_it_is_the_same(
+    live: World, as_alice: Client
+) -> None:
+    back_to_the_first(live)
+    assert "1 changed item" in text(as_alice.get(reverse("admin:index")))
+    with tenant_transaction(live.acme):
+        release_deploy(
+            release=Release.objects.get(number=1), environment="production", actor="user:alice"
+        )
+    shown = text(as_alice.get(reverse("admin:index")))
+    assert "nothing: the same as release #1" in shown
+    assert "changed item" not in shown
+    assert "Look and publish" not in shown
 
 
 def test_overview__by_role__links_only_to_what_is_allowed(live: World, as_bob: Client) -> None:

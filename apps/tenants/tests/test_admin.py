@@ -1,8 +1,12 @@
 """The admin of tenants: Alice may, Bob may look, Charlie is somewhere else."""
 
+from datetime import timedelta
+
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext, override
 
 from apps.tenants.auth import principal_of
 from apps.tenants.models import ApiKey, AuditEntry, Membership, Role, Tenant
@@ -53,6 +57,7 @@ class TestKeys:
             assert f"ak_{key.prefix}…" in page
             assert text not in page
             assert key.digest not in page
+        assert "message:write, session:read" in shown
         assert key.created_by == "user:alice"
 
     @pytest.mark.parametrize("change", [{"scopes": []}, {"scopes": ["x"]}, {"environment": "moon"}])
@@ -61,6 +66,15 @@ class TestKeys:
         assert response.status_code == 200
         assert response.context["adminform"].errors
         assert key_of(world.acme).name == "every scope"
+
+    @pytest.mark.parametrize(("days", "issued"), [(-1, False), (1, True)])
+    def test_key__with_an_expiry__is_issued_when_it_lies_ahead(self, world, as_alice, days, issued):
+        at = timezone.localtime() + timedelta(days=days)
+        expiry = {"expires_at_0": at.strftime("%Y-%m-%d"), "expires_at_1": at.strftime("%H:%M:%S")}
+        response = as_alice.post(reverse(KEY + "add"), {**self.fields, **expiry})
+        assert ("This is in the past" in response.content.decode()) is not issued
+        with tenant_transaction(world.acme):
+            assert ApiKey.objects.filter(name="crm").exists() is issued
 
     def test_key__is_never_edited(self, world, as_alice):
         key = key_of(world.acme)
@@ -92,6 +106,28 @@ class TestKeys:
         foreign, nothing = as_charlie.get(address), as_charlie.get(absent)
         assert foreign.status_code == nothing.status_code == 404
         assert foreign.content == nothing.content
+
+
+class TestRefusals:
+    def test_refusal__of_a_browser_in_the_admin__is_a_page_in_the_persons_language(self, as_bob):
+        browser = {"HTTP_ACCEPT": "text/html", "HTTP_ACCEPT_LANGUAGE": "pt-BR"}
+        for address, status, heading in (
+            (reverse(KEY + "add"), 403, "Your role does not cover this"),
+            ("/admin/nothing-here/", 404, "There is no such thing here"),
+            ("/console/nothing-here", 404, "There is no such thing here"),
+        ):
+            response = as_bob.get(address, **browser)
+            page = response.content.decode()
+            assert response.status_code == status
+            assert "css/console" in page
+            assert address not in page
+            with override("pt-br"):
+                assert f"<h1>{gettext(heading)}</h1>" in page
+                assert gettext(heading) != heading
+
+    def test_refusal__of_a_program__stays_a_problem_body(self, as_bob):
+        response = as_bob.get("/admin/nothing-here/", HTTP_ACCEPT="application/json")
+        assert (response.status_code, response.json()["code"]) == (404, "NOT_FOUND")
 
 
 class TestMemberships:

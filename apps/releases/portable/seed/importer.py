@@ -36,6 +36,10 @@ _DEFAULTS = {
 }  # fmt: skip
 
 
+class NothingKnown(SourceRefused):
+    """No file of the folder is one that is read here."""
+
+
 def seed_read(
     root: Path, *, environment: str = "dev", docker_environment: str = "production"
 ) -> tuple[Portable, Report]:
@@ -53,7 +57,7 @@ def seed_read(
     for name in folder.unread():
         report.add_file("dropped", name, _("Not a file that is read here."))
     if not folder.used:
-        report.problems.append(Problem(str(root), 0, "", _("No known file in this folder.")))
+        raise NothingKnown([Problem("", 0, "", _("No known file in this folder."))])
     portable = drafts.portable()
     if report.problems:
         raise SourceRefused(report.problems)
