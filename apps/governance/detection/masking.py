@@ -10,6 +10,8 @@ from apps.governance.vault import PLACEHOLDER, Vault, canonical
 
 _NOT_ALNUM = re.compile(r"[\W_]+")
 _LITERAL = ("EMAIL", "TOKEN", "SECRET")
+# What may stand between two digits of a document; Unicode has several hyphens.
+_BETWEEN = r"[\s.\-/()\u2010-\u2014\u2212]{0,2}"
 # Shorter values would hit amounts and order numbers that only look the same.
 _SHORTEST_KNOWN = 6
 # What a conversation is about (the line, the address) may be named; documents and cards may not.
@@ -64,9 +66,13 @@ def _known(text: str, vault: Vault) -> Iterator[Span]:
 
 
 def _spellings(entity: str, key: str) -> re.Pattern[str]:
-    body = re.escape(key) if entity in _LITERAL else r"[\s.\-/()]{0,2}".join(map(re.escape, key))
+    if entity in _LITERAL:
+        body, before, after = re.escape(key), r"(?<![\w.,])", r"(?!\w|[.,]\d)"
+    else:
+        body = _BETWEEN.join(map(re.escape, key))
+        before, after = r"(?<![^\W_])(?<!\d\.)", r"(?![^\W_]|[.,]\d{1,2}(?!\d))"
     flags = 0 if entity in ("TOKEN", "SECRET") else re.IGNORECASE
-    return re.compile(rf"(?<![\w.,]){body}(?!\w|[.,]\d)", flags)
+    return re.compile(before + body + after, flags)
 
 
 def _replaced(text: str, spans: Iterable[Span], by: Callable[[Span], str]) -> str:

@@ -3,103 +3,61 @@
 The scan visits each written number once and tries the readings in order; every pattern is anchored
 and bounded, so time grows with the length of the text and no faster. A number without a label
 needs a proof of its own: check digits (CPF, CNPJ), Luhn and an issuer's prefix (cards), an area
-code and the mobile nine (phones), or an unmistakable punctuation.
+code and the mobile nine (phones), or an unmistakable punctuation. What only surrounds a number
+(brackets, underscores, the next number of a list, its glued label) does not hide it.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from stdnum import luhn
 from stdnum.br import cnpj, cpf
 
 from apps.governance.detection.labels import label_before
+from apps.governance.detection.payment_lines import payment_line_end
 from apps.governance.detection.spans import Span
 
-# Area codes in use, Anatel Resolution 749/2022 (Brazilian numbering plan).
+# Area codes in use: second digits by the first one, Anatel Resolution 749/2022 (numbering plan).
+_SECOND_DIGITS = {
+    "1": "123456789",
+    "2": "12478",
+    "3": "1234578",
+    "4": "123456789",
+    "5": "1345",
+    "6": "123456789",
+    "7": "134579",
+    "8": "123456789",
+    "9": "123456789",
+}
 AREA_CODES = frozenset(
-    [
-        "11",
-        "12",
-        "13",
-        "14",
-        "15",
-        "16",
-        "17",
-        "18",
-        "19",
-        "21",
-        "22",
-        "24",
-        "27",
-        "28",
-        "31",
-        "32",
-        "33",
-        "34",
-        "35",
-        "37",
-        "38",
-        "41",
-        "42",
-        "43",
-        "44",
-        "45",
-        "46",
-        "47",
-        "48",
-        "49",
-        "51",
-        "53",
-        "54",
-        "55",
-        "61",
-        "62",
-        "63",
-        "64",
-        "65",
-        "66",
-        "67",
-        "68",
-        "69",
-        "71",
-        "73",
-        "74",
-        "75",
-        "77",
-        "79",
-        "81",
-        "82",
-        "83",
-        "84",
-        "85",
-        "86",
-        "87",
-        "88",
-        "89",
-        "91",
-        "92",
-        "93",
-        "94",
-        "95",
-        "96",
-        "97",
-        "98",
-        "99",
-    ]
+    first + second for first, seconds in _SECOND_DIGITS.items() for second in seconds
 )
 
 _ALL_DIGITS = frozenset("0123456789")
 
 _NO_DIGIT = re.compile(r"\D+")
-_START = re.compile(r"(?<![\w+])\+?\(?\+?\d")
-_GLUED = re.compile(r"[+(]*\d+(?:[.,/\-:]\d+)*")
-_END = r"(?![\d\w]|[.,]\d)"
+# One character for one, so that places stay: hyphens and dashes, blanks, full-width digits.
+_PLAIN = str.maketrans(
+    "\u2010\u2011\u2012\u2013\u2014\u2212\ufe63\uff0d\u00a0\u2007\u2009\u202f\u3000\uff0e０１２３４５６７８９",
+    "--------     .0123456789",
+)
+_START = re.compile(r"(?<![\d+])(?:(?<![^\W_])\+?\(?\+?)?\d")
+_DIGITS = re.compile(r"\d+")
+_WORD_BEFORE = 20
+# A number that was no personal data is left whole; the next one of a list is not part of it.
+_LISTED = r"(?!\d{3}\.\d{3}\.\d{3}-|\d{2}\.\d{3}\.\d{3}/|\d{4}[ -]\d{4}[ -]|\d{11})"
+_GLUED = re.compile(rf"[+(]*\d+(?:[.\-/]\d+|[,:]{_LISTED}\d+)*")
+# One or two digits after a comma are cents; more are the next number.
+_END = r"(?![^\W_]|[.,]\d{1,2}(?!\d))"
 
-_CPF_FORMATTED = re.compile(r"\d{3}\.\d{3}\.\d{3}[-–]\d{2}" + _END)
-_CPF_LOOSE = re.compile(r"\d{3}[.\s-]?\d{3}[.\s-]?\d{3}[-–./\s]{0,3}\d{2}" + _END)
-_CNPJ_FORMATTED = re.compile(r"\d{2}\.\d{3}\.\d{3}/\d{4}[-–]\d{2}" + _END)
-_CNPJ_LOOSE = re.compile(r"\d{2}[.\s]?\d{3}[.\s]?\d{3}[/\s]?\d{4}[-–\s]?\d{2}" + _END)
-_CARD = re.compile(r"\d(?:([ .\-\u00a0])?\d)(?:[ .\-\u00a0]{0,2}\d){10,17}")
+_CPF_FORMATTED = re.compile(r"\d{3}\.\d{3}\.\d{3}-\d{2}(?!\d)")
+_CPF_LOOSE = re.compile(r"\d{3}[.\s-]?\d{3}[.\s-]?\d{3}[-./\s]{0,3}\d{2}" + _END)
+_CPF_SPACED = re.compile(r"\d(?:[\s.\-]{1,2}\d){10}(?!\s\d(?!\d))" + _END)
+_CPF_LABELLED = re.compile(r"\d(?:[\s.\-/]{0,3}\d){10}" + _END)
+_CNPJ_FORMATTED = re.compile(r"\d{2}\.\d{3}\.\d{3}/\d{4}-\d{2}(?!\d)")
+_CNPJ_LOOSE = re.compile(r"\d{2}[.\s]?\d{3}[.\s]?\d{3}[/\s]?\d{4}[-\s]?\d{2}" + _END)
+_CNPJ_LABELLED = re.compile(r"\d(?:[\s.\-/]{0,3}\d){13}" + _END)
+_CARD = re.compile(r"\d(?:([ .\-])?\d)(?:[ .\-]{0,2}\d){10,17}")
 _INTERNATIONAL = re.compile(r"\(?\+\d(?:[\s().\-]{0,2}\d){7,14}(?:\s?x\d{1,5})?" + _END)
 # Numbers of companies, never of a person: toll-free and shared-cost service codes (Anatel).
 _SERVICE = re.compile(r"\(?0[3589]00|(?:400[0-9]|300[3-9])[\s.\-]?\d{4}(?!\d)")
@@ -115,35 +73,60 @@ _ANY_PHONE = re.compile(r"\(?\d(?:[\s().\-]{0,2}\d){5,14}(?:\s?x\d{1,5})?" + _EN
 _CEP = re.compile(r"(?:\d{5}|\d{2}\.\d{3})-\d{3}" + _END)
 _POSTAL = re.compile(r"\d{5}[-\s]?\d{3}" + _END + r"|\d{3,5}(?:[-\s]\d{2,4})?" + _END)
 _SSN = re.compile(r"\d{3}-\d{2}-\d{4}" + _END)
-_DOCUMENT = re.compile(r"\d(?:[\s.\-/]?\d){3,13}(?:[.\-]?[\dXx])?(?!\w)")
+_DOCUMENT = re.compile(r"\d(?:[\s.\-/]?\d){3,13}(?:[.\-]?[\dXx])?(?![^\W_])")
 
 
 def numbers_find(text: str) -> Iterator[Span]:
     """Yield every personal number of ``text``, in order, without overlaps."""
+    plain = text.translate(_PLAIN)
     position = 0
-    while found := _START.search(text, position):
-        span = _read(text, found.start())
-        if span is not None:
-            yield span
-            position = span.end
+    while found := _START.search(plain, position):
+        start, digit = found.start(), found.end() - 1
+        if (line := payment_line_end(plain, digit)) is not None:
+            position = line
+        elif (read := _read(plain, start, digit)) is not None:
+            begin, end, entity = read
+            yield Span(begin, end, entity, text[begin:end])
+            position = end
         else:
-            glued = _GLUED.match(text, found.start())
-            position = glued.end() if glued else found.end()
-
-
-def _read(text: str, start: int) -> Span | None:
-    label = label_before(text, start)
-    glued = start > 1 and text[start - 1] in "-." and text[start - 2].isalpha()
-    if glued and label in ("", "OTHER"):
-        return None  # PED-1001, v.2026: part of an identifier
-    for reading in _READINGS:
-        if (found := reading(text, start, label)) is not None:
-            entity, end = found
-            return Span(start, end, entity, text[start:end])
-    return None
+            whole = _DIGITS if _word_before(plain, digit) else _GLUED
+            rest = whole.match(plain, start)
+            position = rest.end() if rest else found.end()
 
 
 Reading = Callable[[str, int, str], tuple[str, int] | None]
+
+
+def _read(text: str, start: int, digit: int) -> tuple[int, int, str] | None:
+    """Return begin, end and entity; ``start`` stands before a bracket or plus, ``digit`` after."""
+    word = _word_before(text, digit)
+    label = label_before(word, len(word)) if word else label_before(text, digit)
+    glued = bool(word) or (start > 1 and text[start - 1] in "-._" and text[start - 2].isalpha())
+    if glued and label in ("", "OTHER"):
+        # PED-1001, v.2026: part of an identifier, unless the punctuation leaves no doubt
+        return _first(text, ((digit, _formatted),), label)
+    phone, proven = (start, _phone), tuple((digit, reading) for reading in _PROVEN)
+    dialled = "+" in text[start:digit]
+    ordered = (phone, *proven) if dialled else (*proven, phone)
+    return _first(text, (*ordered, *((digit, reading) for reading in _UNPROVEN)), label)
+
+
+def _first(
+    text: str, readings: Iterable[tuple[int, Reading]], label: str
+) -> tuple[int, int, str] | None:
+    for begin, reading in readings:
+        if (found := reading(text, begin, label)) is not None:
+            entity, end = found
+            return begin, end, entity
+    return None
+
+
+def _word_before(text: str, digit: int) -> str:
+    """Return the letters that touch the number ("CPF52998224725"), or ""."""
+    begin = digit
+    while begin > 0 and digit - begin < _WORD_BEFORE and text[begin - 1].isalpha():
+        begin -= 1
+    return text[begin:digit]
 
 
 def _digits(text: str) -> str:
@@ -161,29 +144,35 @@ def _labelled_document(text: str, start: int, label: str) -> tuple[str, int] | N
     return (label, found.end()) if found else None
 
 
+def _formatted(text: str, start: int, label: str) -> tuple[str, int] | None:
+    """A mistyped document is masked as well when its punctuation is unmistakable."""
+    for entity, pattern in (("CPF", _CPF_FORMATTED), ("CNPJ", _CNPJ_FORMATTED)):
+        found = pattern.match(text, start)
+        if found and _real(_digits(found.group())):
+            return entity, found.end()
+    return None
+
+
 def _cpf(text: str, start: int, label: str) -> tuple[str, int] | None:
-    """Formatted or labelled, a mistyped CPF is masked as well; bare digits need check digits."""
-    found = _CPF_FORMATTED.match(text, start)
-    if found and _real(_digits(found.group())):
-        return "CPF", found.end()
-    found = _CPF_LOOSE.match(text, start)
-    if found is None or label in ("OTHER", "PHONE"):
+    """Labelled, a mistyped CPF is masked as well; bare digits need check digits."""
+    if label in ("OTHER", "PHONE"):
         return None
-    digits = _digits(found.group())
-    if _real(digits) and (label == "CPF" or cpf.is_valid(digits)):
+    if label == "CPF":
+        found = _CPF_LABELLED.match(text, start)
+    else:
+        found = _CPF_LOOSE.match(text, start) or _CPF_SPACED.match(text, start)
+    digits = _digits(found.group()) if found else ""
+    if found and _real(digits) and (label == "CPF" or cpf.is_valid(digits)):
         return "CPF", found.end()
     return None
 
 
 def _cnpj(text: str, start: int, label: str) -> tuple[str, int] | None:
-    found = _CNPJ_FORMATTED.match(text, start)
-    if found and _real(_digits(found.group())):
-        return "CNPJ", found.end()
-    found = _CNPJ_LOOSE.match(text, start)
-    if found is None or label == "OTHER":
+    if label == "OTHER":
         return None
-    digits = _digits(found.group())
-    if _real(digits) and (label == "CNPJ" or cnpj.is_valid(digits)):
+    found = (_CNPJ_LABELLED if label == "CNPJ" else _CNPJ_LOOSE).match(text, start)
+    digits = _digits(found.group()) if found else ""
+    if found and _real(digits) and (label == "CNPJ" or cnpj.is_valid(digits)):
         return "CNPJ", found.end()
     return None
 
@@ -256,7 +245,9 @@ def _brazilian(found: re.Match[str], label: str) -> bool:
 
 
 def _postal(text: str, start: int, label: str) -> tuple[str, int] | None:
-    pattern = _POSTAL if label == "CEP" else _CEP if label != "OTHER" else None
+    placed = text[start - 1 : start] == "_"  # <CEP_100> is a placeholder
+    labelled = label == "CEP" and not placed
+    pattern = _POSTAL if labelled else _CEP if label != "OTHER" else None
     found = pattern.match(text, start) if pattern else None
     return ("CEP", found.end()) if found else None
 
@@ -266,4 +257,5 @@ def _ssn(text: str, start: int, label: str) -> tuple[str, int] | None:
     return ("SSN", found.end()) if found else None
 
 
-_READINGS: tuple[Reading, ...] = (_labelled_document, _cpf, _cnpj, _card, _phone, _postal, _ssn)
+_PROVEN: tuple[Reading, ...] = (_labelled_document, _formatted, _cpf, _cnpj, _card)
+_UNPROVEN: tuple[Reading, ...] = (_postal, _ssn)
