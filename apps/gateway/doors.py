@@ -19,7 +19,7 @@ from apps.gateway.bodies import body_of
 from apps.gateway.contract import text_in
 from apps.gateway.problems import Problem, broken, invalid, not_found, refusal
 from apps.runtime.turn import Caller
-from apps.tenants.auth import Principal, principal_of
+from apps.tenants.auth import Principal, TenantAbsent, principal_of
 from apps.tenants.threads import in_thread
 
 logger = logging.getLogger(__name__)
@@ -97,7 +97,12 @@ async def caller_and_body(request: HttpRequest, *scopes: str) -> tuple[Principal
     """Return the principal and the JSON body of a request that may name its tenant there."""
     body = body_of(request)
     tenant = text_in(body, "tenant_id", "tenant_id")
-    return await caller(request, *scopes, tenant=tenant), body
+    try:
+        return await caller(request, *scopes, tenant=tenant), body
+    except TenantAbsent:
+        # The same for another's tenant and for one that there is not.
+        error = {"field": "tenant_id", "message": _("is unknown")}
+        raise Problem(404, "NOT_FOUND", f"tenant_id: {error['message']}", errors=[error]) from None
 
 
 def caller_facts(principal: Principal) -> Caller:

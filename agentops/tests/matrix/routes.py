@@ -254,6 +254,24 @@ def session_socket(me: Side, other: Side, browser: Client) -> list[str]:
     return wrong
 
 
+def no_socket(me: Side, other: Side, browser: Client) -> list[str]:
+    """Every other path is closed as absent, whoever asks, and says nothing."""
+    from agentops.asgi import application
+
+    async def talk() -> Any:
+        headers = [(b"host", b"testserver"), (b"origin", b"http://testserver")]
+        socket = WebsocketCommunicator(application, f"/ws/{other.session_key}", headers)
+        await socket.connect(timeout=10)
+        frame = await socket.receive_output(timeout=10)
+        await socket.disconnect()
+        return frame
+
+    frame = async_to_sync(talk)()
+    closed = frame["type"] == "websocket.close" and frame["code"] == 4404
+    return [] if closed else [f"a path without a socket answered {frame}"]
+
+
 SOCKETS: dict[str, Probe] = {
+    "": Custom(no_socket),
     r"^ws/sessions/(?P<session_id>[^/]{1,400})/?$": Custom(session_socket),
 }

@@ -85,7 +85,7 @@ BODIES: dict[str, tuple[bytes, int, str, str]] = {
     "a tenant that is an object": (
         body(tenant_id={}), 422, "INVALID_GATEWAY_REQUEST", "tenant_id",
     ),
-    "an unknown tenant": (body(tenant_id="nobody"), 404, "NOT_FOUND", ""),
+    "an unknown tenant": (body(tenant_id="nobody"), 404, "NOT_FOUND", "tenant_id"),
     "an agent that is a list": (body(agent_id=[]), 422, "INVALID_GATEWAY_REQUEST", "agent_id"),
     "an unknown agent": (body(agent_id="vip_agent"), 404, "UNKNOWN_AGENT", "agent_id"),
     "an unknown backend": (body(backend_id="contas"), 404, "UNKNOWN_BACKEND", "backend_id"),

@@ -304,7 +304,7 @@ def test_websocket__message_in__is_answered_in_frames(dial, session):
         ('{"message": "\\ud800"}', "INVALID_GATEWAY_REQUEST", "message"),
         ('{"message": "oi\\u0000"}', "INVALID_GATEWAY_REQUEST", "message"),
         (b"\xff\xfe", "INVALID_JSON", "body"),
-        (json.dumps({"message": "a" * 300_000}), "MESSAGE_TOO_LARGE", None),
+        (json.dumps({"message": "a" * 300_000}), "MESSAGE_TOO_LARGE", "body"),
         (json.dumps({"message": "oi", "session_id": 5}), None, None),
     ],
 )
