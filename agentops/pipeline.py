@@ -1,6 +1,6 @@
 """Every step a turn takes, in order. Read this first.
 
-    message -> Identify -> Recall -> GuardInput -> ChooseAgent
+    message -> Identify -> Recall -> GuardInput -> ChooseAgent -> TakeAnswer
             -> Supervise( RunAgent -> GuardOutput -> Judge )   again when a rail or judge says so
             -> Reply -> Persist -> Deliver
 
@@ -15,6 +15,7 @@ from agentops.policies import (
     agent_next_state,
     agents_of,
     answer_label,
+    asked_key,
     failure_text,
     judge_policy,
     memory_policy,
@@ -30,6 +31,7 @@ from apps.conversations.steps.identify import Identify
 from apps.conversations.steps.persist import Persist
 from apps.conversations.steps.recall import Recall
 from apps.conversations.steps.reply import Reply
+from apps.conversations.steps.take_answer import TakeAnswer
 from apps.evals.step import Judge
 from apps.governance.steps.guard_input import GuardInput
 from apps.governance.steps.guard_output import GuardOutput
@@ -56,6 +58,7 @@ def turn_pipeline(
             Recall(history, policy_for=memory_policy),
             GuardInput(policy_for=rails),
             ChooseAgent(agents_of),
+            TakeAnswer(asked_key),
             Supervise(
                 attempt=[
                     RunAgent(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from apps.agents.config import AgentConfig, MemoryPolicyConfig
+from apps.agents.config import AgentConfig, MemoryPolicyConfig, PromptConfig
 from apps.evals.config import JudgePolicyConfig
 from apps.governance.config import RailPolicyConfig
 from apps.governance.detection.masking import text_mask
@@ -14,6 +14,7 @@ from apps.routing.index import AgentFacts
 from apps.runtime.release import Release
 from apps.runtime.turn import Turn
 from apps.tools.config import ToolConfig
+from apps.tools.mapping import arguments_map, sources_of
 from apps.tools.validation import json_schema
 
 DEFAULT = "default"
@@ -111,6 +112,35 @@ def tool_info(release: Release, slug: str) -> Mapping[str, Any] | None:
         )
     info: Mapping[str, Any] | None = release.derived[key] or None
     return info
+
+
+def asked_key(turn: Turn) -> str:
+    """Return the canonical key that feeds the first argument the route's read-only tools lack.
+
+    "" when the agent does not ask by itself, or when no key of the business context feeds that
+    argument. Tools and arguments go in the agent step's
+    order, so it is the argument that was asked for.
+    """
+    agent = answering_agent(turn)
+    prompt = turn.release.find(PromptConfig, agent.prompt) if agent else None
+    if turn.route is None or agent is None or agent.tool_use != "collect" or prompt is None:
+        return ""
+    if not (prompt.require_evidence and prompt.allow_tool_usage):
+        return ""
+    for slug in turn.route.tools:
+        tool = turn.release.find(ToolConfig, slug) if slug in agent.tools else None
+        if (
+            tool is None
+            or not tool.enabled
+            or tool.tool_type == "action"
+            or tool.selection_keywords
+        ):
+            continue
+        given = arguments_map(turn, slug, tool, {}).arguments
+        for name, argument in tool.args_schema.items():
+            if name in tool.requires and name not in given and argument.user_prompt:
+                return next(iter(sources_of(turn.release, slug, tool).context.get(name, ())), "")
+    return ""
 
 
 def refusal_text(turn: Turn) -> str:

@@ -18,11 +18,13 @@ from apps.agents.tooling import (
 )
 from apps.runtime.outcomes import Blocked
 from apps.runtime.ports import ModelFailed, ModelPort, ToolPort, ToolRequest
-from apps.runtime.turn import Decision, Draft, Route, Turn
+from apps.runtime.turn import SAID, Decision, Draft, Route, Turn
 
 # A wrong key or a wrong model is the operator's to mend: it must show, never be papered over.
 VISIBLE_FAILURES = ("auth", "wrong_model")
 FILTERED = "CONTENT_FILTER"
+# How often in a row a customer is asked the same question.
+MAX_ASKED = 2
 
 
 class AgentUnrouted(Exception):
@@ -71,7 +73,7 @@ class RunAgent:
         infos = allowed_tools(turn, agent, prompt, self._tool_info)
         if agent.tool_use == "collect":
             turn = await self._collect(turn, infos)
-            if draft := _without_evidence(turn, route, prompt, infos):
+            if draft := self._without_evidence(turn, route, prompt, infos):
                 return turn.evolve(draft=draft)
             infos = {}
         else:
@@ -127,6 +129,25 @@ class RunAgent:
             mask=mask,
         )
 
+    def _without_evidence(
+        self, turn: Turn, route: Route, prompt: PromptConfig, infos: Mapping[str, ToolInfo]
+    ) -> Draft | None:
+        """Return the draft that needs no model: evidence is required and there is none.
+
+        It asks for a missing argument, at most ``MAX_ASKED`` times in a row; after that it is the
+        tenant's own text, which ends the waiting. With nothing to ask it is the prompt's text.
+        """
+        if not prompt.require_evidence or not route.tools:
+            return None
+        if any(call.ok for call in turn.tool_calls):
+            return None
+        question = _question(turn, infos)
+        if not question or _answer_refused(turn):
+            return Draft(text=prompt.no_evidence_text, agent=route.agent)
+        if _asked_enough(turn, route, question):
+            return Draft(text=self._texts_for(turn), agent=route.agent)
+        return Draft(text=question, agent=route.agent, outcome="waiting")
+
     def _settled(
         self, conversation: Conversation, route: Route, agent: AgentConfig, prompt: PromptConfig
     ) -> Turn:
@@ -158,22 +179,38 @@ class RunAgent:
         return turn.decide(decision).evolve(outcome=Blocked(text=text, code=FILTERED))
 
 
-def _without_evidence(
-    turn: Turn, route: Route, prompt: PromptConfig, infos: Mapping[str, ToolInfo]
-) -> Draft | None:
-    """Return the draft that needs no model: evidence is required and there is none.
-
-    It asks for the first missing argument whose tool has a question for it; else it is the
-    prompt's own text.
-    """
-    if not prompt.require_evidence or not route.tools or any(call.ok for call in turn.tool_calls):
-        return None
+def _question(turn: Turn, infos: Mapping[str, ToolInfo]) -> str:
+    """Return the question for the first missing argument whose tool has one, "" for none."""
     for call in turn.tool_calls:
         questions = infos[call.tool].questions if call.tool in infos else {}
         for error in call.field_errors:
             if question := questions.get(error.get("field", "")):
-                return Draft(text=question, agent=route.agent, outcome="waiting")
-    return Draft(text=prompt.no_evidence_text, agent=route.agent)
+                return question
+    return ""
+
+
+def _answer_refused(turn: Turn) -> bool:
+    """Whether this turn's answer named the customer and its caller may not: asking again is vain."""
+    return any(d.phase == "identity" and d.metadata.get("source") == SAID for d in turn.decisions)
+
+
+def _asked_enough(turn: Turn, route: Route, question: str) -> bool:
+    """Whether a customer who is still in the question's state has heard it often enough.
+
+    What was said last tells how often. Without a memory of it the question was asked once, to get
+    into the state, and is not repeated; the next question after a value was taken is a new one.
+    """
+    if route.method != "state":
+        return False
+    asked = 0
+    for message in reversed(turn.memory):
+        if message.role == "assistant":
+            if question not in message.text:
+                break
+            asked += 1
+    if asked == 0:
+        return SAID not in turn.business_context.sources.values()
+    return asked >= MAX_ASKED
 
 
 def _model_failed(profile: str, failure: ModelFailed) -> Decision:

@@ -90,6 +90,11 @@ ABANDONING = tuple(
         "dejalo", "ya no quiero",
     )
 )  # fmt: skip
+# A message of nothing but such a word (and what may stand around it) stops what was being done.
+STOPPING = _set("cancelar cancela cancele sair parar encerrar cancel quit stop exit salir")
+STOPPING_FILLERS = _set("quero queria desejo gostaria de i want to quiero")
+# Whom somebody asks for who does not want to go on with the assistant.
+PERSONS = _set("atendente atendentes humano humana human operador operator")
 # What may stand before such a phrase: "ah, entao esquece".
 INTERJECTIONS = _set(
     "ah ai oh ok okay entao nao sim bom olha so well so please por favor na verdade actually alias"

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from apps.routing import lexicon
 from apps.runtime.text import fold, stem_plural
@@ -189,6 +190,25 @@ def _starts_by_abandoning(texts: list[str]) -> bool:
         if texts[start] not in lexicon.INTERJECTIONS:
             return False
     return False
+
+
+def stops(sentence: Sentence) -> bool:
+    """Whether the whole message is a wish to stop ("cancelar") or to speak with a person.
+
+    "Cancelar o pedido" names what to cancel, and "não cancelar" is the contrary: neither stops.
+    """
+    texts = sentence.texts
+    wanted = [text for text in texts if text not in lexicon.INTERJECTIONS]
+    if not lexicon.STOPPING.isdisjoint(wanted):
+        negated = any(
+            before.text in lexicon.NEGATORS and before.clause == word.clause
+            for before, word in pairwise(sentence.words)
+            if word.text in lexicon.STOPPING
+        )
+        return not negated and set(wanted) <= lexicon.STOPPING | lexicon.STOPPING_FILLERS
+    named = [word for word in sentence.words if word.text in lexicon.PERSONS and not word.negated]
+    asking = lexicon.SPEAKING | lexicon.REQUESTING
+    return bool(named) and (len(wanted) <= SHORT_REPLY or not asking.isdisjoint(texts))
 
 
 def confirms_or_denies(sentence: Sentence) -> bool:

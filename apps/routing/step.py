@@ -6,7 +6,6 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Literal
 
-from apps.routing.config import RoutingPolicyConfig
 from apps.routing.index import DERIVED_KEY, AgentsOf, RoutingIndex, routing_index
 from apps.routing.sentence import read
 from apps.routing.strategies.example import by_example
@@ -16,10 +15,10 @@ from apps.routing.strategies.face import (
     Finding,
     Question,
     Strategy,
+    settles,
 )
 from apps.routing.strategies.keyword import by_keyword
 from apps.routing.strategies.state import by_state
-from apps.runtime.text import stem_plural, words
 from apps.runtime.turn import Candidate, Route, Turn
 
 STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
@@ -100,30 +99,12 @@ def _decide(question: Question, speaker: str) -> Route:
             continue
         if policy.mode == "supervisor" and len(finding.subjects) > 1:
             return _without_tools(question, speaker, [finding], method=CLARIFY, intent=SEVERAL)
-        if _settles(finding, tie, policy):
+        if settles(finding, tie, policy):
             return _chosen(question, finding)
         tie = tie or finding
     if tie is not None:
         return _without_tools(question, speaker, [tie], method=CLARIFY, intent=CLARIFY)
     return _without_tools(question, speaker, findings, method=FALLBACK, intent=FALLBACK)
-
-
-def _settles(finding: Finding, tie: Finding | None, policy: RoutingPolicyConfig) -> bool:
-    """Whether ``finding`` decides, also over an earlier strategy that saw a ``tie``.
-
-    A tie is settled only for one of the agents that were tied, and only by evidence that holds
-    every word the tie was about: an example that ignores half of the message settles nothing.
-    """
-    if finding.margin < policy.margin:
-        return False
-    if tie is None:
-        return True
-    best = tie.candidates[0].score
-    tied = [c for c in tie.candidates if best - c.score < policy.margin]
-    disputed = {stem_plural(w) for c in tied for match in c.matches for w in words(match)}
-    settled = finding.candidates[0]
-    known = {stem_plural(word) for word in settled.matches}
-    return settled.agent in {c.agent for c in tied} and disputed <= known
 
 
 def _chosen(question: Question, finding: Finding) -> Route:

@@ -15,13 +15,17 @@ CANONICAL_KEYS = (
     "customer_key", "contract_key", "interaction_key", "account_key", "resource_key", "session_key",
 )  # fmt: skip
 
+# ``BusinessContext.sources`` of a value the customer gave as the answer to a question; an identity
+# decision about such an answer has it in its metadata's ``source``.
+SAID = "inbound.text"
+
 
 @dataclass(frozen=True)
 class BusinessContext:
     """Who and what the conversation is about, in the platform's canonical keys.
 
     ``values``: canonical key -> trimmed value (absent when empty). ``sources``: canonical key ->
-    the dotted path that won, or ``session`` when it was carried over from an earlier turn.
+    the dotted path that won, ``session`` when it was carried over from an earlier turn, or ``SAID``.
     """
 
     values: Mapping[str, str] = field(default_factory=dict)

@@ -17,7 +17,7 @@ from apps.runtime.outcomes import Blocked
 from apps.runtime.ports import ModelFailed, ModelReply
 from apps.runtime.release import UnknownItem
 from apps.runtime.testing import FakeLedger, FakeModel, turn_of
-from apps.runtime.turn import ToolCall
+from apps.runtime.turn import SAID, BusinessContext, ChatMessage, Decision, ToolCall
 
 INFOS: dict[str, dict[str, Any]] = {
     "consultar_fatura": {"description": "Consulta fatura"},
@@ -195,6 +195,50 @@ async def test_evidence__missing_argument_with_a_question__is_asked_for():
     assert turn.draft.text == "Qual o número do pedido?"
     assert turn.draft.outcome == "waiting"
     assert model.requests == []
+
+
+QUESTION = "Qual o número do pedido?"
+TAKEN = BusinessContext(values={"resource_key": "P-1"}, sources={"resource_key": SAID})
+NOT_TRUSTED = Decision(
+    phase="identity", code="IDENTITY_NOT_TRUSTED", action="observe", metadata={"source": SAID}
+)
+
+
+@pytest.mark.parametrize(
+    ("method", "said", "changes", "draft"),
+    [
+        ("state", [QUESTION], {}, (QUESTION, "waiting")),
+        ("state", [f"[a] {QUESTION}"] * 2, {}, ("texto state", "answered")),
+        ("state", [QUESTION, "Outra coisa.", QUESTION], {}, (QUESTION, "waiting")),
+        ("state", [], {}, ("texto state", "answered")),
+        ("state", ["Qual é o motivo?"], {"business_context": TAKEN}, (QUESTION, "waiting")),
+        ("keyword", [QUESTION] * 2, {}, (QUESTION, "waiting")),
+        ("state", [QUESTION], {"decisions": (NOT_TRUSTED,)}, ("sem dados", "answered")),
+    ],
+)
+async def test_evidence__question_in_its_own_state__is_not_asked_for_ever(
+    method, said, changes, draft
+):
+    refused = ToolCall(
+        tool="", server="", arguments={}, status="refused",
+        field_errors=({"field": "order_id", "message": "required"},),
+    )  # fmt: skip
+    release = agent_release(
+        agent={"tools": ["consultar_pedido"]}, prompt={"no_evidence_text": "sem dados"}
+    )
+    memory = [
+        message
+        for text in said
+        for message in (
+            ChatMessage(role="user", text="?"),
+            ChatMessage(role="assistant", text=text),
+        )
+    ]
+    turn = routed_turn(
+        release=release, tools=["consultar_pedido"], method=method, memory=tuple(memory), **changes
+    )
+    turn = await step(Tools({"consultar_pedido": refused}), FakeModel())(turn)
+    assert (turn.draft.text, turn.draft.outcome) == draft
 
 
 async def test_evidence__not_required__asks_the_model():

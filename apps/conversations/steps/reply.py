@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Literal, cast, get_args
 
 from apps.runtime.outcomes import Answered, Blocked, Failed, Waiting
-from apps.runtime.turn import Draft, Turn
+from apps.runtime.turn import SAID, BusinessContext, Draft, Turn
 
 WaitingFor = Literal["confirmation", "parameter", "approval", "clarification"]
 WAITING = "waiting"
@@ -51,7 +51,8 @@ class Reply:
             turn = turn.evolve(outcome=_waiting(turn, turn.draft, text))
         else:
             turn = turn.evolve(outcome=Answered(text=text))
-        return turn.evolve(next_state=next_state_of(turn, self._agent_next_state(turn)))
+        turn = turn.evolve(next_state=next_state_of(turn, self._agent_next_state(turn)))
+        return _forgotten(turn)
 
 
 def next_state_of(turn: Turn, agent_states: Mapping[str, str] | None = None) -> str:
@@ -74,6 +75,20 @@ def next_state_of(turn: Turn, agent_states: Mapping[str, str] | None = None) -> 
     if turn.draft is not None and turn.draft.outcome.startswith(f"{outcome.kind}_"):
         words.insert(0, turn.draft.outcome)
     return next((states[word] for word in words if word in states), "")
+
+
+def _forgotten(turn: Turn) -> Turn:
+    """Leave out a value the customer said that no tool knew: carried on, it would block a right one."""
+    known = turn.business_context
+    said = {key for key, source in known.sources.items() if source == SAID}
+    if not said or isinstance(turn.outcome, Waiting) or any(call.ok for call in turn.tool_calls):
+        return turn
+    kept = BusinessContext(
+        values={key: value for key, value in known.values.items() if key not in said},
+        sources={key: source for key, source in known.sources.items() if key not in said},
+        missing=known.missing,
+    )
+    return turn.evolve(business_context=kept)
 
 
 def _waiting(turn: Turn, draft: Draft, text: str) -> Waiting:

@@ -6,7 +6,7 @@ from apps.conversations.steps.persist import Persist
 from apps.conversations.steps.reply import NothingToSay, Reply, next_state_of
 from apps.runtime.outcomes import Answered, Blocked, Ended, Failed, HandedOver, Waiting
 from apps.runtime.testing import FakeStore, turn_of
-from apps.runtime.turn import Draft, Route, SessionState, ToolCall
+from apps.runtime.turn import SAID, BusinessContext, Draft, Route, SessionState, ToolCall
 
 BLOCKED = Blocked(text="no", code="PINJ")
 FAILED = Failed(text="sorry", code="RUNTIME_AGENT_ERROR", error_id="e1")
@@ -151,3 +151,21 @@ async def test_persist__state_set_by_the_reply__is_stored_as_it_is():
     store = FakeStore()
     await Persist(store)(await settled(drafted()))
     assert store.settled[0].next_state == ""
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome", "kept"),
+    [("error", "answered", False), ("ok", "answered", True), ("refused", "waiting", True)],
+)
+async def test_reply__value_the_customer_said__is_kept_unless_no_tool_knew_it(
+    status, outcome, kept
+):
+    call = ToolCall(tool="consultar_pedido", server="retail", arguments={}, status=status)
+    context = BusinessContext(
+        values={"contract_key": "PED-9", "customer_key": "C-1"},
+        sources={"contract_key": SAID, "customer_key": "session"},
+    )
+    turn = await settled(drafted(outcome, tool_calls=(call,), business_context=context))
+    said = {"contract_key": "PED-9"} if kept else {}
+    assert dict(turn.business_context.values) == {"customer_key": "C-1", **said}
+    assert turn.business_context.sources.keys() == turn.business_context.values.keys()

@@ -4,8 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from apps.routing.config import RoutingPolicyConfig
 from apps.routing.index import RoutingIndex
 from apps.routing.sentence import Sentence
+from apps.runtime.text import stem_plural, words
 from apps.runtime.turn import Candidate
 
 # How many candidates a strategy reports (platform facts 1.6: at most 5).
@@ -77,3 +79,21 @@ def best_first(question: Question, candidates: Iterable[Candidate]) -> tuple[Can
         if rival is not None:
             kept[-1] = rival
     return tuple(kept)
+
+
+def settles(finding: Finding, tie: Finding | None, policy: RoutingPolicyConfig) -> bool:
+    """Whether ``finding`` decides, also over an earlier strategy that saw a ``tie``.
+
+    A tie is settled only for one of the agents that were tied, and only by evidence that holds
+    every word the tie was about: an example that ignores half of the message settles nothing.
+    """
+    if finding.margin < policy.margin:
+        return False
+    if tie is None:
+        return True
+    best = tie.candidates[0].score
+    tied = [c for c in tie.candidates if best - c.score < policy.margin]
+    disputed = {stem_plural(w) for c in tied for match in c.matches for w in words(match)}
+    settled = finding.candidates[0]
+    known = {stem_plural(word) for word in settled.matches}
+    return settled.agent in {c.agent for c in tied} and disputed <= known

@@ -1,7 +1,14 @@
 """Who the session is waiting with."""
 
-from apps.routing.sentence import abandons, confirms_or_denies, looks_like_value
-from apps.routing.strategies.face import Finding, Question
+from apps.routing.sentence import (
+    abandons,
+    confirms_or_denies,
+    looks_like_value,
+    requests,
+    stops,
+)
+from apps.routing.strategies.example import by_example
+from apps.routing.strategies.face import Finding, Question, settles
 from apps.routing.strategies.keyword import by_keyword
 from apps.runtime.turn import Candidate
 
@@ -12,14 +19,15 @@ STRONG = 0.8
 def by_state(question: Question) -> Finding:
     """Keep the state policy's agent while the session is in its state.
 
-    The state is left when the customer abandons it in so many words, or asks for something that
-    only another agent's keywords name (faults 13-15): the answer to a yes/no question, a value and
-    a keyword of the state's own agent stay.
+    The state is left when the customer abandons it in so many words, wants to stop or to speak with
+    a person, or asks for something that only another agent's keywords name (faults 13-15): the
+    answer to a yes/no question, a value and a keyword of the state's own agent stay. A request
+    that names both agents leaves when an example settles it, as it would outside the state.
     """
     policy = question.index.states.get(question.state)
     if policy is None or policy.agent not in question.allowed:
         return Finding(method="state")
-    if abandons(question.sentence):
+    if abandons(question.sentence) or stops(question.sentence):
         return Finding(method="state", reason=f"{question.state} abandoned")
     if _leaves(question, policy.agent):
         return Finding(method="state", reason=f"{question.state} left for another subject")
@@ -33,8 +41,10 @@ def _leaves(question: Question, agent: str) -> bool:
     index = question.index
     finding = by_keyword(question)
     best = finding.best
-    if best is None or any(candidate.agent == agent for candidate in finding.candidates):
+    if best is None:
         return False
+    if any(candidate.agent == agent for candidate in finding.candidates):
+        return _settled_elsewhere(question, agent, finding)
     if best.score < STRONG or finding.margin < index.policy.margin:
         return False
     # Within one business domain the same nouns stand in answers and in new requests: "o pedido é
@@ -42,3 +52,21 @@ def _leaves(question: Question, agent: str) -> bool:
     domains, domain = index.domains_of(agent), index.intents[best.intent].domain
     elsewhere = bool(domain and domains) and domain not in domains
     return elsewhere or not looks_like_value(question.sentence)
+
+
+def _settled_elsewhere(question: Question, agent: str, tie: Finding) -> bool:
+    """Whether a request whose keywords name ``agent`` too is another's by its examples.
+
+    "Quero trocar meu pedido" is an exchange, though it names the order.
+    """
+    policy = question.index.policy
+    if "example" not in policy.strategies or not requests(question.sentence):
+        return False
+    finding = by_example(question)
+    best = finding.best
+    return (
+        best is not None
+        and best.agent != agent
+        and best.score >= policy.confidence_threshold
+        and settles(finding, tie, policy)
+    )

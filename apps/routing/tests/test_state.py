@@ -82,3 +82,19 @@ def test_state__unknown_state__is_ignored(state):
 
 def test_state__agent_outside_the_requested_ones__is_ignored():
     assert route("sim", state=ORDER, agent="telecom_contas").method == "fallback"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["cancelar", "Cancela, por favor", "quero cancelar", "quero falar com humano", "atendente"],
+)
+def test_state__stop_or_a_person__leaves_without_tools(text):
+    chosen = route(text, state=ORDER)
+    assert (chosen.method, chosen.tools) == ("fallback", ())
+
+
+@pytest.mark.parametrize(
+    "text", ["não cancelar", "quero cancelar o pedido", "o atendente me deu o PED-1001 ontem"]
+)
+def test_state__stop_word_that_says_something_else__stays(text):
+    assert route(text, state=ORDER).method == "state"

@@ -1,0 +1,87 @@
+"""Takes the value that the turn before asked for out of the customer's own answer."""
+
+import re
+from collections.abc import Callable
+
+from apps.conversations.config import IdentityKeyConfig
+from apps.conversations.steps.identify import CUSTOMER, NOT_TRUSTED
+from apps.runtime.turn import SAID, BusinessContext, Decision, Turn
+
+AskedKey = Callable[[Turn], str]
+"""The canonical key that feeds the argument a turn's route still lacks; "" for none."""
+
+# "O número da minha linha é o 11999999999": so many words may stand around a value.
+MAX_WORDS = 8
+MIN_DIGITS = 3
+MAX_CHARS = 40
+# A telephone number as people write it, with or without its country's code.
+_PHONE = re.compile(
+    r"(?<![\w(+.-])(?:\+?\d{1,3}[\s.-]?)?(?:\(\d{2}\)|\d{2})[\s.-]?\d{4,5}[\s.-]?\d{4}(?![\w-])"
+)
+_TOKEN = re.compile(r"[^\s,;:!?()<>]+")
+_IDENTIFIER = re.compile(r"[^\W_][\w.-]*")
+# What the input rails may have masked and an answer still be taken: a line is named by its number.
+# Documents and cards stay in the vault, so nothing takes them into the open business context.
+_MASKED = re.compile(r"<([A-Z_]+?)_?\d+>")
+PLAIN_KINDS = frozenset({"PHONE"})
+
+
+class TakeAnswer:
+    """Adds one value to ``turn.business_context`` when the session waits for just that one.
+
+    ``asked_key`` says what is waited for. A key that identifies the customer is taken only when
+    the caller may name the customer; else ``IDENTITY_NOT_TRUSTED`` is decided. A value already
+    known is never changed.
+    """
+
+    def __init__(self, asked_key: AskedKey) -> None:
+        self._asked_key = asked_key
+
+    async def __call__(self, turn: Turn) -> Turn:
+        if turn.route is None or turn.route.method != "state":
+            return turn
+        value = answer_value(turn.inbound.text)
+        if not value or not PLAIN_KINDS.issuperset(_MASKED.findall(turn.text)):
+            return turn
+        key = self._asked_key(turn)
+        if not key or turn.business_context.get(key):
+            return turn
+        caller = turn.inbound.caller
+        config = turn.release.find(IdentityKeyConfig, key)
+        names_customer = key == CUSTOMER or (config is not None and config.identifies_customer)
+        if names_customer and not (caller.may_name_customer or caller.demo):
+            return turn.decide(
+                Decision(
+                    phase="identity", code=NOT_TRUSTED, action="observe",
+                    reason="the caller's credential does not let it name this",
+                    metadata={"key": key, "source": SAID},
+                )
+            )  # fmt: skip
+        known = turn.business_context
+        return turn.evolve(
+            business_context=BusinessContext(
+                values={**known.values, key: value},
+                sources={**known.sources, key: SAID},
+                missing=tuple(name for name in known.missing if name != key),
+            )
+        )
+
+
+def answer_value(text: str) -> str:
+    """Return the one identifier that ``text`` (almost) consists of; "" for none or several.
+
+    A telephone number comes out in its digits, anything else as it was written.
+    """
+    phones = [_digits(found) for found in _PHONE.findall(text)]
+    tokens = [token.strip(".'\"") for token in _TOKEN.findall(_PHONE.sub(" ", text))]
+    numbered = [token for token in tokens if any(char.isdigit() for char in token)]
+    values = [*phones, *numbered]
+    if len(values) != 1 or len(tokens) - len(numbered) > MAX_WORDS:
+        return ""
+    value = values[0]
+    enough = len(_digits(value)) >= MIN_DIGITS and len(value) <= MAX_CHARS
+    return value if enough and _IDENTIFIER.fullmatch(value) else ""
+
+
+def _digits(text: str) -> str:
+    return "".join(char for char in text if char.isdigit())
