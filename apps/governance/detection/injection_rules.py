@@ -91,6 +91,17 @@ HARD: tuple[InjectionRule, ...] = (
         rf"\b{_DROP} (?!my\b|minhas?\b|mis?\b)(?:{_GAP}{{0,40}}?\b)?{_STRONG} (?:(?!my\b|minhas?\b|mis?\b)[\w'-]+ ){{0,4}}?{_OBJECT}\b{_OTHERS}"
         rf"|\b{_DROP} (?:(?:the|las|as|les|le|los|os|die|i|these|those|what\w*) )?(?:[\w'-]+ ){{0,2}}?{_OBJECT}(?: sets?)? (?:anterior\w{{0,3}}|precedent\w{{1,3}}|above|acima|previas?|do sistema|del sistema|you (?:were|have been|got|received)|(?:que )?(?:voce|te|foram))",
     ),
+    # An order of its own, about no instructions in particular: nothing follows, or the next order.
+    _rule(
+        "override_order", 1.0, "ignore ignora ignorem disregard forget desconsidere esqueca olvida",
+        r"(?:^[\W_]{0,8}|[.,;:!?] ?|\b(?:please|now|por favor|agora|ahora|apenas|just) )"
+        r"(?:ignore|ignora|ignorem|disregard|forget|desconsidere|esqueca|olvida) (?:the|as|las) "
+        r"(?:instructions|rules|guidelines|instrucoes|regras|diretrizes|instrucciones|reglas)(?=[^\w\n]{0,3}$|[.,;!]| (?:and|e|y) )",
+    ),
+    _rule(
+        "tool_markup", 0.5, "tool tool_call tool_result tools function function_call",
+        r"</?(?:tools?|function)(?:_calls?|_results?)?>",
+    ),
     _rule(
         "override_everything", 0.7, _DROP_ANCHORS,
         rf"\b{_DROP} (?:everything|anything|all|tudo|todo|alles|tout|tutto)(?: (?:that|of|o que|lo|que|was|else|the|text|content|messages?|context)){{0,4}} ?(?:above|before|prior|previous\w{{0,2}}|you (?:were|have been|know)|acima|anterior\w{{0,5}}|antes|was wir|,)",
