@@ -627,4 +627,7 @@ def test_admin__for_a_platform_admin_without_any_tenant__says_so(client: Client,
 
 
 def test_gates__of_a_release__are_kept_as_json(live: World) -> None:
-    assert json.loads(release(live, 1).gates) == ["apps.releases.gates.references_resolve"]
+    assert json.loads(release(live, 1).gates) == [
+        "apps.releases.gates.references_resolve",
+        "agentops.gates.next_states_exist",
+    ]

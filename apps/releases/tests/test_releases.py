@@ -69,7 +69,10 @@ def test_release_publish__heads__freezes_kind_slug_and_content_only(acme: Tenant
     assert release.manifest == canonical_json(document)
     assert release.sha256 == sha256_text(release.manifest)
     assert (release.number, release.parent, release.note) == (1, None, "first")
-    assert json.loads(release.gates) == ["apps.releases.gates.references_resolve"]
+    assert json.loads(release.gates) == [
+        "apps.releases.gates.references_resolve",
+        "agentops.gates.next_states_exist",
+    ]
     assert audited()[-1] == (ALICE, "release.published", "release:1")
 
 
