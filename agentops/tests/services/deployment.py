@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 import httpx2
+import redis
 from django.conf import settings
 from django.db import connection
 
@@ -180,6 +181,9 @@ class Deployment:
         """End everything that still runs, newest first."""
         for process in reversed(self.processes):
             process.stop()
+        if self.environment["REDIS_URL"] == settings.REDIS_URL != "":
+            with redis.Redis.from_url(settings.REDIS_URL) as kept:
+                kept.delete(*kept.keys(f"*{self.queue}*"), self.queue)
 
 
 class PrivateRedis:

@@ -109,7 +109,8 @@ def done_at_most_once(called: Called, kill: Killed) -> None:
     if dies_in_action and not called.idempotent:
         assert (called.served, called.starts, called.ended) == (1, 1, False), (called, kill)
     if dies_in_action and called.idempotent:
-        assert (called.served, called.starts, called.ended) == (2, 2, True), (called, kill)
+        assert called.ended, (called, kill)
+        assert called.served > 1, (called, kill)
 
 
 def report(kills: list[Killed]) -> None:
