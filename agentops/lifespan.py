@@ -1,14 +1,17 @@
 """Starts and stops what belongs to a web process."""
 
 import asyncio
+import contextlib
 import fcntl
 import logging
 from typing import IO, Any
 
+from channels.layers import get_channel_layer
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from agentops import wiring
+from apps.conversations.announcing import LAYER_ERRORS, LAYER_SECONDS
 from apps.conversations.tasks import sweep_all
 from apps.tenants.threads import in_thread
 
@@ -40,6 +43,7 @@ class Lifespan:
     async def startup(self) -> None:
         """Take the single-process lock, start the runtime and the sweeper (embedded only)."""
         if not settings.EMBEDDED:
+            await keep_listening()
             return
         self._lock = embedded_lock()
         await wiring.runtime.start()
@@ -56,6 +60,18 @@ class Lifespan:
             await wiring.runtime.aclose()
         if self._lock is not None:
             self._lock.close()
+
+
+async def keep_listening() -> None:
+    """Subscribe this process to a group that nobody writes to, for as long as it lives.
+
+    The Redis layer's receiver sleeps a tenth of a second while nothing is subscribed, and the first
+    waiter after that would pay it. A layer that is down leaves that delay.
+    """
+    layer = get_channel_layer()
+    with contextlib.suppress(*LAYER_ERRORS):
+        async with asyncio.timeout(LAYER_SECONDS):
+            await layer.group_add("listening", await layer.new_channel())
 
 
 def embedded_lock() -> IO[str]:
