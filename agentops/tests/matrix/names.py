@@ -99,6 +99,8 @@ BUILDERS: dict[str, Callable[[Side, Side], Failures]] = {
     "apps/gateway/streams.py": _uses("apps/conversations/announcing.py"),
     # A channel of the check's own, gone when it ends.
     "agentops/readiness.py": _no_tenant,
+    # Keeps the process subscribed; nobody writes to it.
+    "agentops/lifespan.py": _no_tenant,
 }
 
 
