@@ -161,7 +161,6 @@ CELERY_BEAT_SCHEDULE = {
     }
 }
 # Dotted names: the one runtime entry, and what a release must pass before it is published.
-TURN_RUNTIME = "agentops.wiring.run_turn"
 TURN_RUNTIME_BLOCKING = "agentops.wiring.run_turn_blocking"
 TURN_DOORBELL = "agentops.wiring.ring"
 TURN_AGENT_RESOLVER = "agentops.wiring.requested_agent"

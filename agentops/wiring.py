@@ -88,11 +88,6 @@ def worker_runtime() -> Runtime:
     return runtime
 
 
-def run_turn(tenant_id: int, turn_id: uuid.UUID) -> Coroutine[Any, Any, bool]:
-    """Return the coroutine that runs the next turn of the session of ``turn_id``."""
-    return runtime.run_turn(tenant_id, turn_id)
-
-
 def run_turn_blocking(tenant_id: int, turn_id: uuid.UUID) -> None:
     """Run it from a worker's task thread and wait for its end."""
     worker_runtime().submit(tenant_id, turn_id).result()

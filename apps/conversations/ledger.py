@@ -8,6 +8,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from apps.conversations.models import LedgerEntry, TurnRecord
+from apps.conversations.stored import stored_id, stored_time
 from apps.runtime.canonical import sha256_text
 from apps.runtime.ports import LeaseLost, LedgerCall, LedgerResult, LedgerState
 from apps.tenants.scope import current_tenant_id, tenant_transaction
@@ -64,9 +65,8 @@ def _known(turn_id: str, keys: Sequence[str]) -> dict[str, LedgerEntry]:
 def _start(turn_id: str, calls: Mapping[str, LedgerCall]) -> set[str]:
     """Insert what is not there yet; return the keys of what was inserted."""
     tenant_id = current_tenant_id()
-    turn = uuid.UUID(turn_id)
-    now = connection.ops.adapt_datetimefield_value(timezone.now())
-    stored_turn = turn if connection.features.has_native_uuid_field else turn.hex
+    turn = stored_id(uuid.UUID(turn_id))
+    now = stored_time(timezone.now())
     rows = ", ".join(["(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, 1, %s, NULL, '')"] * len(calls))
     with connection.cursor() as cursor:
         cursor.execute(
@@ -78,7 +78,7 @@ def _start(turn_id: str, calls: Mapping[str, LedgerCall]) -> set[str]:
                 for key, call in calls.items()
                 for value in (
                     tenant_id,
-                    stored_turn,
+                    turn,
                     key,
                     call.kind,
                     call.name,

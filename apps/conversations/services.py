@@ -8,7 +8,7 @@ import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
@@ -22,6 +22,7 @@ from apps.conversations.inbound import inbound_digest, inbound_read, inbound_val
 from apps.conversations.models import Message, OutboundMessage, Session, TurnRecord
 from apps.conversations.record import turn_record
 from apps.conversations.sealing import seal, unseal
+from apps.conversations.stored import stored_id, stored_time
 from apps.releases.models import Deployment
 from apps.releases.selectors import deployed_note, deployed_seen, release_load
 from apps.runtime.canonical import canonical_json
@@ -469,7 +470,7 @@ def _events_write(
     order and a reader's cursor never skips a row.
     """
     tenant_id = current_tenant_id()
-    now = _stored_time(timezone.now())
+    now = stored_time(timezone.now())
     changed = dict(state or {})
     columns = "".join(f", {column} = %s" for column in changed)
     with connection.cursor() as cursor:
@@ -477,7 +478,7 @@ def _events_write(
             "UPDATE conversations_session SET event_sequence = event_sequence + %s,"  # noqa: S608
             f" turn_number = turn_number + %s, updated_at = %s{columns}"
             " WHERE id = %s AND tenant_id = %s RETURNING event_sequence, turn_number",
-            [len(events), turns, now, *changed.values(), _stored_id(session_id), tenant_id],
+            [len(events), turns, now, *changed.values(), stored_id(session_id), tenant_id],
         )
         last, turn_number = cursor.fetchone()
         first = last - len(events) + 1
@@ -491,8 +492,8 @@ def _events_write(
                 for offset, (event_type, payload) in enumerate(events)
                 for value in (
                     tenant_id,
-                    _stored_id(session_id),
-                    _stored_id(turn_id),
+                    stored_id(session_id),
+                    stored_id(turn_id),
                     first + offset,
                     event_type,
                     canonical_json(dict(payload)),
@@ -501,15 +502,3 @@ def _events_write(
             ],
         )
     return int(turn_number)
-
-
-def _stored_id(value: uuid.UUID | None) -> Any:
-    """Return ``value`` as the database keeps it."""
-    if value is None or connection.features.has_native_uuid_field:
-        return value
-    return value.hex
-
-
-def _stored_time(value: datetime) -> Any:
-    """Return ``value`` as the database keeps it."""
-    return connection.ops.adapt_datetimefield_value(value)
