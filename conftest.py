@@ -308,6 +308,18 @@ def _no_scope_left() -> Generator[None]:
 
 
 @pytest.fixture(autouse=True)
+def _setting_up(request: pytest.FixtureRequest) -> Generator[None]:
+    """Tests make their worlds directly; those marked ``governed`` may not, as in production."""
+    from apps.releases.authority import setting_up
+
+    if request.node.get_closest_marker("governed"):
+        yield
+        return
+    with setting_up("a test's world"):
+        yield
+
+
+@pytest.fixture(autouse=True)
 def _english() -> None:
     """A request in Portuguese leaves its language to the thread, as Django does."""
     translation.activate(settings.LANGUAGE_CODE)

@@ -11,13 +11,15 @@ from django.db import transaction
 from django.db.models import Max
 
 from agentops.env import BASE_DIR
+from apps.releases.authority import setting_up
 from apps.releases.content import content_same, content_validate
+from apps.releases.environment_services import binding_set, release_deploy
 from apps.releases.models import Binding, ConfigItem, Deployment, Release, Revision
 from apps.releases.portable.native import Portable, PortableItem, native_parse
 from apps.releases.portable.transfer import tenant_import
 from apps.releases.portable.yaml_source import source_read
 from apps.releases.selectors import item_heads
-from apps.releases.services import binding_set, release_deploy, release_publish
+from apps.releases.services import release_publish
 from apps.tenants.models import ApiKey, Role, Tenant, User
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import api_key_issue, membership_grant, tenant_create
@@ -48,7 +50,7 @@ def tenant_load(slug: str, addresses: Mapping[str, str]) -> list[str]:
     was left alone, in sentences; nothing when all was as it should be. All or nothing.
     """
     portable = native_parse([source_read(FOLDER / f"{slug}.yaml", f"{slug}.yaml")])
-    with transaction.atomic():
+    with transaction.atomic(), setting_up("a demo tenant"):
         tenant = Tenant.objects.filter(slug=slug).first()
         said = [] if tenant else ["created"]
         tenant = tenant or tenant_create(

@@ -170,7 +170,20 @@ RELEASE_GATES: list[str] = [
     "apps.releases.gates.references_resolve",
     "agentops.gates.next_states_exist",
 ]
+# Promotion goes one hop along this list; a release enters at one of the entry environments.
 RELEASE_ENVIRONMENTS = ["dev", "staging", "production"]
+RELEASE_ENTRY_ENVIRONMENTS = ["dev", "staging"]
+# Dotted names: who must approve what, who is told of a change, what is done every sweep.
+CHANGE_POLICY = "apps.governance.approval.POLICY"
+CHANGE_LISTENERS: list[str] = ["apps.governance.notices.change_noticed"]
+TENANT_CHORES: list[str] = [
+    "apps.releases.change_chores.changes_due",
+    "apps.releases.change_chores.canaries_watch",
+    "apps.governance.notices.mail_send",
+    "apps.governance.webhooks.webhooks_send",
+]
+BREAK_GLASS_HOURS = number("BREAK_GLASS_HOURS", 24, low=0.001, high=168)
+CHORES_SECONDS = number("CHORES_SECONDS", 10, low=0.2, high=600)
 DEFAULT_ENVIRONMENT = "production"
 RELEASE_CACHE_SIZE = int(number("RELEASE_CACHE_SIZE", 64, low=1, high=10_000))
 

@@ -18,7 +18,9 @@ django.setup()
 from django.core.management import call_command  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
-from apps.releases.services import item_save, release_deploy, release_publish  # noqa: E402
+from apps.releases.authority import setting_up  # noqa: E402
+from apps.releases.environment_services import release_deploy  # noqa: E402
+from apps.releases.services import item_save, release_publish  # noqa: E402
 from apps.tenants.models import ApiKey, Tenant  # noqa: E402
 from apps.tenants.roles import KEY_SCOPES  # noqa: E402
 from apps.tenants.scope import tenant_transaction  # noqa: E402
@@ -67,7 +69,7 @@ def _chatting() -> None:
         profile = {"provider": "scripted", "script": [CHATTER], "delay_ms": delay}
         items.append(("model_profile", slug, profile))
         items.append(("agent", slug, {"prompt": "livre", "model_profile": slug}))
-    with tenant_transaction(tenant):
+    with tenant_transaction(tenant), setting_up("a test's world"):
         for kind, slug, content in items:
             item_save(kind=kind, slug=slug, content=content, actor="test")
         release = release_publish(actor="test")

@@ -12,18 +12,12 @@ from django.test.utils import CaptureQueriesContext
 
 from agentops import demo_data
 from agentops.demo_data import FOLDER, PEOPLE, TENANTS
+from apps.releases.environment_services import binding_set, release_deploy
 from apps.releases.models import Binding, ConfigItem, Deployment, Release, Revision
 from apps.releases.portable.native import native_parse
 from apps.releases.portable.transfer import tenant_export, tenant_import
 from apps.releases.portable.yaml_source import source_read
-from apps.releases.services import (
-    binding_set,
-    item_archive,
-    item_restore_head,
-    item_save,
-    release_deploy,
-    release_publish,
-)
+from apps.releases.services import item_archive, item_restore_head, item_save, release_publish
 from apps.tenants.models import ApiKey, AuditEntry, Membership, Tenant, User
 from apps.tenants.scope import tenant_transaction
 

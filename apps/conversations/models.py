@@ -34,6 +34,12 @@ class Session(TenantOwned):
     active_agent = models.CharField(_("answering agent"), max_length=120, blank=True)
     business_context = models.TextField(default="{}")
     vault = models.TextField(blank=True)
+    # What it last ran on, and since when: a pinned conversation stays there. ``pending``: something
+    # was asked of the customer and is not answered yet, so this is no boundary.
+    release = models.ForeignKey(
+        "releases.Release", on_delete=models.PROTECT, null=True, related_name="+", db_index=False
+    )
+    pending = models.BooleanField(default=False)
     epoch = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
     updated_at = models.DateTimeField(_("updated at"), auto_now=True)

@@ -130,7 +130,7 @@ def _session_lock(
     query = (
         Session.objects.select_for_update(of=("self",))
         .annotate(
-            release_id=Subquery(deployed.values("release_id")[:1]),
+            runs_release=Subquery(deployed.values("release_id")[:1]),
             bindings_version=Subquery(deployed.values("bindings_version")[:1]),
         )
         .filter(key=key)
@@ -148,9 +148,9 @@ def _session_lock(
         )
         Session.objects.bulk_create([fresh], ignore_conflicts=True)
         session = query.get()
-    if session.release_id is None:
+    if session.runs_release is None:
         raise NotDeployed(f"no release is deployed in {environment}")
-    return session, uuid.UUID(str(session.release_id)), session.bindings_version
+    return session, uuid.UUID(str(session.runs_release)), session.bindings_version
 
 
 def _turn_store(

@@ -17,8 +17,8 @@ from unfold.decorators import display
 from apps.releases import transfer_views, views
 from apps.releases.binding_values import InvalidBinding, binding_check
 from apps.releases.config_admin import ConfigAdmin
+from apps.releases.environment_services import BindingInUse, binding_remove, binding_set
 from apps.releases.models import Binding, Deployment, Release
-from apps.releases.services import BindingInUse, binding_remove, binding_set
 from apps.tenants.tenant_admin import actor_of
 
 

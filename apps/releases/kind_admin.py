@@ -37,13 +37,7 @@ from apps.releases.item_form import ItemForm
 from apps.releases.links import item_link, shown_usages
 from apps.releases.models import ConfigItem, Revision
 from apps.releases.selectors import item_history, item_used_by, revision_content, revision_diff
-from apps.releases.services import (
-    ItemInUse,
-    StaleBase,
-    item_archive,
-    item_restore_head,
-    item_save,
-)
+from apps.releases.services import ItemInUse, StaleBase, item_archive, item_restore_head, item_save
 from apps.runtime.config import KindConfig
 from apps.tenants.tenant_admin import actor_of
 

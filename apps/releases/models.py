@@ -1,4 +1,7 @@
-"""How configuration becomes live: item -> revision -> release -> deployment."""
+"""How configuration becomes live: item -> revision -> change request -> release -> deployment.
+
+What stands between an edit and a release is in ``change_models``.
+"""
 
 import uuid
 from typing import ClassVar
@@ -125,15 +128,26 @@ def environment_choices() -> list[tuple[str, str]]:
 
 
 class Deployment(TenantOwned):
-    """Which release an environment runs: the only mutable pointer.
+    """Which release an environment runs, and a canary beside it: the only mutable pointer.
 
+    ``in_flight`` and ``max_pin_hours`` say what becomes of conversations that are open when the
+    release arrives (``since``). ``canary_rules``: when a canary stops by itself, canonical text.
     ``bindings_version`` rises with every change of the environment's bindings; a turn takes it over
     when it is accepted, so a process keeps resolved bindings per version and asks nothing again.
     """
 
     environment = models.CharField(_("environment"), max_length=20, choices=environment_choices)
     release = models.ForeignKey(Release, on_delete=models.PROTECT, related_name="deployments")
+    canary = models.ForeignKey(Release, on_delete=models.PROTECT, null=True, related_name="+")
+    canary_share = models.PositiveSmallIntegerField(_("canary share"), default=0)
+    canary_rules = models.TextField(default="{}")
+    canary_started_at = models.DateTimeField(null=True)
+    in_flight = models.CharField(_("open conversations"), max_length=8, default="follow")
+    max_pin_hours = models.PositiveIntegerField(_("longest pin in hours"), default=72)
+    since = models.DateTimeField(_("since"), null=True)
     bindings_version = models.PositiveIntegerField(default=1)
+    # All of the above that a turn needs, as canonical text: one column to read with the session.
+    pointer = models.TextField(default="{}", editable=False)
     deployed_by = models.CharField(_("deployed by"), max_length=200)
     deployed_at = models.DateTimeField(_("deployed at"), auto_now=True)
 
@@ -178,3 +192,7 @@ class Binding(TenantOwned):
 
     def __str__(self) -> str:
         return f"{self.environment} · {self.name}"
+
+
+# Django looks for models here.
+from apps.releases import change_models as change_models  # noqa: E402

@@ -1,7 +1,8 @@
-"""Writes: items and their revisions, releases, deployments, bindings. All inside a tenant scope.
+"""Writes: items, their revisions, releases. All inside a tenant scope.
 
-Every function is one transaction: the change, then its audit entry. ``actor`` is a principal's name.
-Writers of one tenant's configuration queue (see ``_configuration_locked``).
+These are what ``change_services`` does once a request is approved; each asks ``authority``. Every
+function is one transaction: the change, then its audit entry. ``actor`` is a principal's name.
+Writers of one tenant's configuration queue (see ``configuration_locked``).
 """
 
 # ``X as X``: callers find the exceptions beside the functions.
@@ -11,14 +12,13 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import F, Max
+from django.db.models import Max
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from pydantic import ValidationError
 
-from apps.releases.binding_values import InvalidBinding as InvalidBinding
-from apps.releases.binding_values import binding_check
+from apps.releases.authority import authority_required
 from apps.releases.content import InvalidContent as InvalidContent
 from apps.releases.content import (
     ValidContent,
@@ -29,23 +29,20 @@ from apps.releases.content import (
 )
 from apps.releases.freezing import CorruptRelease as CorruptRelease
 from apps.releases.freezing import (
-    bindings_missing,
-    bindings_needed,
     manifest_of_heads,
     manifest_parsed,
     manifest_stored,
 )
 from apps.releases.gates import GateContext, Problem, gates_run
-from apps.releases.models import Binding, ConfigItem, Deployment, Reference, Release, Revision
-from apps.releases.selectors import Usage, item_head_users, item_heads, release_load
+from apps.releases.models import ConfigItem, Reference, Release, Revision
+from apps.releases.selectors import Usage, item_head_users, item_heads
 from apps.runtime.canonical import canonical_json, sha256_text
 from apps.runtime.config import KINDS, KindConfig, references
 from apps.tenants.scope import current_tenant_id, tenant_transaction
-from apps.tenants.services import UnknownEnvironment as UnknownEnvironment
 from apps.tenants.services import audit_append
 
 
-def _configuration_locked() -> None:
+def configuration_locked() -> None:
     """Let one transaction at a time change this tenant's configuration, to its end.
 
     One lock taken first by everyone: revision and release numbers have no gaps or clashes, what was
@@ -113,11 +110,12 @@ def item_save(
     (or its number; 0 for "no such item yet") that the editor saw. Saving brings an archived item
     back. Raises ``InvalidContent`` and, when ``base`` is no longer the head, ``StaleBase``.
     """
+    authority_required()
     valid = content_validate(kind=kind, slug=slug, content=content)
     labels = labels_validate(name=name, owner=owner, technical_owner=technical_owner, note=note)
     note = labels.pop("note")
     with tenant_transaction():
-        _configuration_locked()
+        configuration_locked()
         item, created = _item_found_or_created(kind, slug)
         head = item.head
         if head and not item.archived_at and content_same(kind, head.content, valid):
@@ -138,8 +136,9 @@ def revision_accept(
 
     An archived item is brought back: whoever accepts a revision wants it in the next release.
     """
+    authority_required()
     with tenant_transaction():
-        _configuration_locked()
+        configuration_locked()
         item = ConfigItem.objects.get(pk=revision.item_id)
         previous = Revision.objects.filter(pk=item.head_id).values_list("number", flat=True).first()
         item.head, item.archived_at = revision, None
@@ -165,6 +164,7 @@ def item_restore_head(*, item: ConfigItem, revision: Revision, actor: str) -> Re
     Raises ``ForeignRevision`` for another item's and ``InvalidContent`` when today's class no
     longer accepts the content.
     """
+    authority_required()
     if revision.item_id != item.pk:
         raise ForeignRevision(f"revision {revision.pk} is not one of {item.kind}:{item.slug}")
     try:
@@ -172,7 +172,7 @@ def item_restore_head(*, item: ConfigItem, revision: Revision, actor: str) -> Re
     except ValidationError as error:
         raise InvalidContent(field_errors(error)) from None
     with tenant_transaction():
-        _configuration_locked()
+        configuration_locked()
         item = ConfigItem.objects.get(pk=item.pk)
         if item.head_id == revision.pk and item.archived_at is None:
             return revision
@@ -184,8 +184,9 @@ def item_archive(*, item: ConfigItem, actor: str) -> ConfigItem:
 
     Raises ``ItemInUse`` while heads of other items name it.
     """
+    authority_required()
     with tenant_transaction():
-        _configuration_locked()
+        configuration_locked()
         item = ConfigItem.objects.get(pk=item.pk)
         if item.archived_at is not None:
             return item
@@ -270,19 +271,6 @@ class DanglingReferences(GateRefused):
         return [problem for problem in self.problems if problem.missing]
 
 
-class UnboundBindings(RuntimeError):
-    """The environment lacks bindings a release needs: ``missing`` has {kind, slug, path, what, name}."""
-
-    def __init__(self, environment: str, missing: Sequence[Mapping[str, str]]) -> None:
-        self.environment = environment
-        self.missing = [dict(entry) for entry in missing]
-        names = sorted({f"{entry['what']} {entry['name']}" for entry in self.missing})
-        super().__init__(
-            _("Not bound in %(environment)s: %(names)s.")
-            % {"environment": environment, "names": ", ".join(names)}
-        )
-
-
 def release_publish(*, actor: str, note: str = "") -> Release:
     """Freeze the heads of all items that are not archived into a release.
 
@@ -290,9 +278,10 @@ def release_publish(*, actor: str, note: str = "") -> Release:
     Raises ``DanglingReferences`` or ``GateRefused``, and ``InvalidContent`` when a head no longer
     fits its class or the note is too long.
     """
+    authority_required()
     note = labels_validate(note=note)["note"]
     with tenant_transaction():
-        _configuration_locked()
+        configuration_locked()
         if not item_heads().exists():
             raise GateRefused([Problem(message=_("There is nothing to publish."))])
         manifest = manifest_of_heads()
@@ -329,125 +318,9 @@ def release_publish(*, actor: str, note: str = "") -> Release:
         return published
 
 
-def release_deploy(*, release: Release, environment: str, actor: str) -> Deployment:
-    """Let ``environment`` run ``release`` from the very next message.
-
-    Deploying an older release than the current one is a rollback, and audited as one. Raises
-    ``UnboundBindings`` when the environment lacks an address or credential the release names,
-    ``CorruptRelease`` when the stored bytes have changed, ``UnknownEnvironment``.
-    """
-    _environment_checked(environment)
-    with tenant_transaction():
-        _configuration_locked()
-        release = Release.objects.defer("manifest").get(pk=release.pk)
-        manifest_stored(release)
-        missing = bindings_missing(release_load(current_tenant_id(), release.pk), environment)
-        if missing:
-            raise UnboundBindings(environment, missing)
-        deployment: Deployment | None = (
-            Deployment.objects.select_related("release")
-            .defer("release__manifest")
-            .filter(environment=environment)
-            .first()
-        )
-        previous = deployment.release if deployment else None
-        if deployment is None:
-            deployment = Deployment(environment=environment)
-        elif deployment.release_id == release.pk:
-            return deployment
-        deployment.release, deployment.deployed_by = release, actor
-        deployment.save()
-        back = previous is not None and release.number < previous.number
-        audit_append(
-            actor=actor,
-            action="release.rolled_back" if back else "release.deployed",
-            entity=f"environment:{environment}",
-            detail={
-                "release": release.number,
-                "sha256": release.sha256,
-                "previous": previous.number if previous else None,
-            },
-        )
-        return deployment
-
-
 def _gates_passed(context: GateContext) -> None:
     problems = gates_run(context)
     if any(problem.missing for problem in problems):
         raise DanglingReferences(problems)
     if problems:
         raise GateRefused(problems)
-
-
-# -- bindings ----------------------------------------------------------------------------------
-class BindingInUse(RuntimeError):
-    """A deployed release needs the binding. ``needed_by`` has {kind, slug, path, what, name}."""
-
-    def __init__(self, needed_by: Sequence[Mapping[str, str]]) -> None:
-        self.needed_by = [dict(entry) for entry in needed_by]
-        super().__init__(
-            _("The deployed release needs it: %(users)s.")
-            % {"users": ", ".join(f"{u['kind']}:{u['slug']}" for u in self.needed_by)}
-        )
-
-
-def binding_set(*, environment: str, what: str, name: str, value: str, actor: str) -> Binding:
-    """Bind ``name`` in ``environment``: an ``address`` to a URL, a ``credential`` to the name of an
-    environment variable. Turns accepted from now on use it; nothing is written when it is the same.
-
-    Raises ``InvalidBinding`` (without repeating the value) and ``UnknownEnvironment``.
-    """
-    _environment_checked(environment)
-    binding_check(what=what, name=name, value=value)
-    with tenant_transaction():
-        _configuration_locked()
-        key = {"environment": environment, "what": what, "name": name}
-        binding = Binding.objects.filter(**key).first() or Binding(**key)
-        previous = binding.value
-        if binding.pk and previous == value:
-            return binding
-        binding.value, binding.updated_by = value, actor
-        binding.save()
-        _bindings_changed(
-            binding, actor, action="binding.set", detail={"value": value, "previous": previous}
-        )
-        return binding
-
-
-def binding_remove(*, binding: Binding, actor: str) -> None:
-    """Remove ``binding``. Raises ``BindingInUse`` when the release its environment runs needs it."""
-    with tenant_transaction():
-        _configuration_locked()
-        binding = Binding.objects.get(pk=binding.pk)
-        deployed = Deployment.objects.filter(environment=binding.environment).first()
-        if deployed is not None:
-            needed = bindings_needed(release_load(current_tenant_id(), deployed.release_id))
-            users = [n for n in needed if (n["what"], n["name"]) == (binding.what, binding.name)]
-            if users:
-                raise BindingInUse(users)
-        _bindings_changed(
-            binding, actor, action="binding.removed", detail={"previous": binding.value}
-        )
-        binding.delete()
-
-
-def _bindings_changed(
-    binding: Binding, actor: str, *, action: str, detail: Mapping[str, str]
-) -> None:
-    Deployment.objects.filter(environment=binding.environment).update(
-        bindings_version=F("bindings_version") + 1
-    )
-    audit_append(
-        actor=actor,
-        action=action,
-        entity=f"binding:{binding.environment}/{binding.what}:{binding.name}",
-        detail=detail,
-    )
-
-
-def _environment_checked(environment: str) -> None:
-    if environment not in settings.RELEASE_ENVIRONMENTS:
-        raise UnknownEnvironment(
-            _("There is no environment %(name)s; known: %(known)s.")
-            % {"name": environment, "known": ", ".join(settings.RELEASE_ENVIRONMENTS)}
-        )

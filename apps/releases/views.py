@@ -23,17 +23,12 @@ from apps.releases.comparing import items_changed, manifest_items
 from apps.releases.config_admin import ConfigAdmin
 from apps.releases.content import InvalidContent
 from apps.releases.diff_view import field_title, shown_difference, value_text
+from apps.releases.environment_services import UnboundBindings, UnknownEnvironment, release_deploy
 from apps.releases.freezing import CorruptRelease, manifest_of_heads, manifest_stored
 from apps.releases.links import kind_label, slug_link
 from apps.releases.models import Deployment, Release
 from apps.releases.selectors import deployed_release
-from apps.releases.services import (
-    GateRefused,
-    UnboundBindings,
-    UnknownEnvironment,
-    release_deploy,
-    release_publish,
-)
+from apps.releases.services import GateRefused, release_publish
 from apps.runtime.canonical import sha256_text
 from apps.runtime.config import KINDS
 from apps.tenants.scope import has_tenant

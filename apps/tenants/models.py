@@ -82,6 +82,11 @@ class ApiKey(TenantOwned):
     prefix = models.CharField(_("prefix"), max_length=16, unique=True, editable=False)
     digest = models.CharField(max_length=64, editable=False)
     scopes = models.JSONField(_("scopes"), default=list)
+    # A personal key acts as this person, within their roles; without one it is a system's.
+    person = models.ForeignKey(
+        User, on_delete=models.CASCADE, null=True, blank=True, related_name="+",
+        verbose_name=_("person"),
+    )  # fmt: skip
     environment = models.CharField(_("environment"), max_length=20, default="production")
     expires_at = models.DateTimeField(_("expires at"), null=True, blank=True)
     last_used_at = models.DateTimeField(_("last used at"), null=True, editable=False)

@@ -16,9 +16,10 @@ from apps.conversations.models import (
     Session,
     TurnRecord,
 )
+from apps.releases.environment_services import binding_set, release_deploy
 from apps.releases.kinds import proxies
 from apps.releases.models import Binding, Deployment, Reference, Release, Revision
-from apps.releases.services import binding_set, item_save, release_deploy, release_publish
+from apps.releases.services import item_save, release_publish
 from apps.runtime.canonical import canonical_json
 from apps.tenants.models import ApiKey, Role, User
 from apps.tenants.scope import tenant_transaction

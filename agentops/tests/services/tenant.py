@@ -6,7 +6,9 @@ from typing import Any
 from django.conf import settings
 
 from apps.conversations.models import OutboundMessage
-from apps.releases.services import binding_set, item_save, release_deploy, release_publish
+from apps.releases.authority import setting_up
+from apps.releases.environment_services import binding_set, release_deploy
+from apps.releases.services import item_save, release_publish
 from apps.tenants.models import Tenant
 from apps.tenants.roles import KEY_SCOPES
 from apps.tenants.scope import tenant_transaction
@@ -40,7 +42,7 @@ def shop_make(*, telecom: str, retail: str, model_ms: int = 0, slug: str = "ofic
     ``telecom`` and ``retail``: the tool servers' addresses. ``model_ms``: how long a model takes.
     """
     tenant = tenant_create(slug=slug, name="Oficina", actor=ACTOR)
-    with tenant_transaction(tenant):
+    with tenant_transaction(tenant), setting_up("a test's world"):
         for kind, slug_, content in _items(model_ms):
             item_save(kind=kind, slug=slug_, content=content, actor=ACTOR)
         for name, value in (("telecom_mcp", telecom), ("retail_mcp", retail)):

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from apps.conversations.services import Accepted, turn_accept
-from apps.releases.services import binding_set, item_save, release_deploy, release_publish
+from apps.releases.environment_services import binding_set, release_deploy
+from apps.releases.services import item_save, release_publish
 from apps.runtime.turn import Caller, Inbound
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_scope

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 
 from apps.releases.binding_values import InvalidBinding
 from apps.releases.content import InvalidContent
+from apps.releases.environment_services import UnknownEnvironment, binding_set
 from apps.releases.models import Binding, ConfigItem, Reference
 from apps.releases.portable.native import (
     Portable,
@@ -20,13 +21,7 @@ from apps.releases.portable.native import (
 )
 from apps.releases.portable.yaml_source import Problem, SourceRefused
 from apps.releases.selectors import item_heads
-from apps.releases.services import (
-    ItemInUse,
-    UnknownEnvironment,
-    binding_set,
-    item_archive,
-    item_save,
-)
+from apps.releases.services import ItemInUse, item_archive, item_save
 from apps.runtime.config import KINDS, bindings
 from apps.tenants.scope import tenant_transaction
 

@@ -11,12 +11,13 @@ import django
 
 def main(tenant_id: int, actor: str) -> None:
     django.setup()
+    from apps.releases.authority import setting_up
     from apps.releases.services import item_save, release_publish
     from apps.tenants.scope import tenant_scope
 
     print("ready", flush=True)
     for line in sys.stdin:
-        with tenant_scope(tenant_id):
+        with tenant_scope(tenant_id), setting_up("a test"):
             if line.strip() == "save":
                 item_save(kind="prompt", slug=actor, content={"system": actor}, actor=actor)
             release = release_publish(actor=actor)

@@ -5,16 +5,16 @@ import json
 import pytest
 
 from apps.releases.binding_values import InvalidBinding, binding_check
-from apps.releases.models import Binding, Deployment
-from apps.releases.selectors import bindings_load
-from apps.releases.services import (
+from apps.releases.environment_services import (
     BindingInUse,
     UnknownEnvironment,
     binding_remove,
     binding_set,
     release_deploy,
-    release_publish,
 )
+from apps.releases.models import Binding, Deployment
+from apps.releases.selectors import bindings_load
+from apps.releases.services import release_publish
 from apps.releases.tests.conftest import ALICE, audited, save
 from apps.tenants.models import AuditEntry, Tenant
 from apps.tenants.scope import tenant_transaction

@@ -3,14 +3,10 @@
 import hashlib
 
 from apps.agents.config import PromptConfig
+from apps.releases.environment_services import binding_set, release_deploy
 from apps.releases.models import Deployment, Release
 from apps.releases.selectors import release_load
-from apps.releases.services import (
-    binding_set,
-    item_restore_head,
-    release_deploy,
-    release_publish,
-)
+from apps.releases.services import item_restore_head, release_publish
 from apps.releases.tests.conftest import ALICE, item, save
 from apps.routing.config import IntentConfig
 from apps.tenants.models import Tenant

@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
+from apps.releases.environment_services import binding_set
 from apps.releases.models import Binding, ConfigItem, Release, Revision
 from apps.releases.portable.files import files_write, sources_read
 from apps.releases.portable.native import Portable, native_files, native_parse, native_text
 from apps.releases.portable.transfer import Imported, tenant_export, tenant_import
 from apps.releases.portable.yaml_source import SourceRefused, source_parse
-from apps.releases.services import binding_set, item_archive, release_publish
+from apps.releases.services import item_archive, release_publish
 from apps.releases.tests.conftest import ALICE, item, save, small_world
 from apps.releases.tests.test_portable_yaml import ODD_TEXTS
 from apps.runtime.config import KINDS

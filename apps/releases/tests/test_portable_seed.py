@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from jinja2 import Environment
 
+from apps.releases.environment_services import UnboundBindings, release_deploy
 from apps.releases.models import Binding
 from apps.releases.portable.native import Portable
 from apps.releases.portable.report import Report, summary
@@ -16,7 +17,7 @@ from apps.releases.portable.seed.prompts import literal
 from apps.releases.portable.seed.record import as_slug
 from apps.releases.portable.transfer import tenant_import
 from apps.releases.portable.yaml_source import SourceRefused
-from apps.releases.services import UnboundBindings, release_deploy, release_publish
+from apps.releases.services import release_publish
 from apps.releases.tests.conftest import ALICE
 from apps.runtime.config import KINDS
 from apps.tenants.models import Tenant

@@ -14,9 +14,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from apps.releases.environment_services import binding_set, release_deploy
 from apps.releases.models import Binding, ConfigItem, Deployment, Release
 from apps.releases.selectors import deployed_release
-from apps.releases.services import binding_set, item_save, release_deploy, release_publish
+from apps.releases.services import item_save, release_publish
 from apps.releases.tests.browser import send, submission
 from apps.releases.tests.conftest import small_world
 from apps.tenants.models import Membership

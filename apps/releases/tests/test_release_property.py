@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from apps.agents.config import AgentConfig, PromptConfig
 from apps.releases import selectors
+from apps.releases.environment_services import release_deploy
 from apps.releases.models import ConfigItem, Deployment, Release
 from apps.releases.services import (
     DanglingReferences,
@@ -17,7 +18,6 @@ from apps.releases.services import (
     ItemInUse,
     item_archive,
     item_save,
-    release_deploy,
     release_publish,
 )
 from apps.releases.tests.conftest import ALICE

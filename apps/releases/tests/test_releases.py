@@ -7,6 +7,12 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from apps.releases.environment_services import (
+    UnboundBindings,
+    UnknownEnvironment,
+    binding_set,
+    release_deploy,
+)
 from apps.releases.gates import GateContext, Problem
 from apps.releases.models import Deployment, Release
 from apps.releases.services import (
@@ -14,11 +20,7 @@ from apps.releases.services import (
     DanglingReferences,
     GateRefused,
     InvalidContent,
-    UnboundBindings,
-    UnknownEnvironment,
-    binding_set,
     item_archive,
-    release_deploy,
     release_publish,
 )
 from apps.releases.tests.conftest import ALICE, audited, item, save

@@ -8,6 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from apps.releases import selectors
+from apps.releases.environment_services import binding_set, release_deploy
 from apps.releases.freezing import CorruptRelease
 from apps.releases.models import Release, Revision
 from apps.releases.selectors import (
@@ -20,13 +21,7 @@ from apps.releases.selectors import (
     release_load,
     revision_diff,
 )
-from apps.releases.services import (
-    binding_set,
-    item_archive,
-    item_restore_head,
-    release_deploy,
-    release_publish,
-)
+from apps.releases.services import item_archive, item_restore_head, release_publish
 from apps.releases.tests.conftest import ALICE, item, save
 from apps.releases.tests.test_releases import bind, tampered
 from apps.tenants.models import Tenant
