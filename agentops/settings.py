@@ -178,10 +178,13 @@ CHANGE_POLICY = "apps.governance.approval.POLICY"
 CHANGE_LISTENERS: list[str] = ["apps.governance.notices.change_noticed"]
 TENANT_CHORES: list[str] = [
     "apps.releases.change_chores.changes_due",
-    "apps.releases.change_chores.canaries_watch",
+    "apps.releases.canaries.canaries_watch",
     "apps.governance.notices.mail_send",
     "apps.governance.webhooks.webhooks_send",
 ]
+# Dotted names of what conversations know of a release: see ``releases.in_flight``.
+OPEN_CONVERSATIONS = "apps.conversations.in_flight.open_conversations"
+TURN_RATES = "apps.conversations.in_flight.turn_rates"
 BREAK_GLASS_HOURS = number("BREAK_GLASS_HOURS", 24, low=0.001, high=168)
 CHORES_SECONDS = number("CHORES_SECONDS", 10, low=0.2, high=600)
 DEFAULT_ENVIRONMENT = "production"
