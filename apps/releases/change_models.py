@@ -72,6 +72,7 @@ class ChangeRequest(TenantOwned):
     )
     max_pin_hours = models.PositiveIntegerField(_("longest pin in hours"), default=72)
     manifest_sha256 = models.CharField(max_length=64, blank=True, editable=False)
+    bound_at = models.DateTimeField(null=True, editable=False)
     gate_results = models.TextField(default="[]", editable=False)
     scheduled_for = models.DateTimeField(_("scheduled for"), null=True, editable=False)
     schedule_zone = models.CharField(_("time zone"), max_length=64, blank=True, editable=False)
@@ -89,6 +90,7 @@ class ChangeRequest(TenantOwned):
     reverted_at = models.DateTimeField(null=True, editable=False)
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
     submitted_at = models.DateTimeField(_("submitted at"), null=True, editable=False)
+    published_at = models.DateTimeField(_("published at"), null=True, editable=False)
     closed_at = models.DateTimeField(_("closed at"), null=True, editable=False)
     updated_at = models.DateTimeField(_("updated at"), auto_now=True)
 
@@ -102,6 +104,11 @@ class ChangeRequest(TenantOwned):
         indexes = [
             models.Index(fields=["tenant", "status", "-number"], name="change_by_status"),
             models.Index(fields=["tenant", "author", "status"], name="change_by_author"),
+            models.Index(
+                fields=["tenant", "-published_at"],
+                condition=Q(published_at__isnull=False),
+                name="change_published",
+            ),
             models.Index(
                 fields=["tenant", "broken_glass_until"],
                 condition=Q(broken_glass_until__isnull=False),
