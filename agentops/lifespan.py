@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import fcntl
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any
 
 from channels.layers import get_channel_layer
@@ -13,9 +14,12 @@ from django.core.exceptions import ImproperlyConfigured
 from agentops import wiring
 from apps.conversations.announcing import LAYER_ERRORS, LAYER_SECONDS
 from apps.conversations.tasks import sweep_all
+from apps.tenants.chores import chores_run
 from apps.tenants.threads import in_thread
 
 logger = logging.getLogger(__name__)
+# One thread of their own: a chore may wait for a mail server or another system, turns may not.
+_chores_thread = ThreadPoolExecutor(1, thread_name_prefix="chores")
 
 
 class Lifespan:
@@ -24,6 +28,7 @@ class Lifespan:
     def __init__(self) -> None:
         self._lock: IO[str] | None = None
         self._sweeper: asyncio.Task[None] | None = None
+        self._chores: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         while True:
@@ -41,7 +46,7 @@ class Lifespan:
                 return
 
     async def startup(self) -> None:
-        """Take the single-process lock, start the runtime and the sweeper (embedded only)."""
+        """Take the single-process lock, start the runtime, the sweeper and the chores (embedded only)."""
         if not settings.EMBEDDED:
             await keep_listening()
             return
@@ -51,10 +56,13 @@ class Lifespan:
         # database calls running: a former process left it behind.
         await sweep(alone=settings.EMBEDDED_DATABASE)
         self._sweeper = asyncio.create_task(sweep_forever())
+        self._chores = asyncio.create_task(chores_forever())
         asyncio.get_running_loop().run_in_executor(None, wiring.warm)
 
     async def shutdown(self) -> None:
         """Stop what ``startup`` started."""
+        if self._chores is not None:
+            self._chores.cancel()
         if self._sweeper is not None:
             self._sweeper.cancel()
             await wiring.runtime.aclose()
@@ -94,6 +102,16 @@ async def sweep_forever() -> None:
     while True:
         await asyncio.sleep(settings.TURN_SWEEP_SECONDS)
         await sweep()
+
+
+async def chores_forever() -> None:
+    """Do what is due in every tenant every ``CHORES_SECONDS``; see ``chores_run``."""
+    while True:
+        await asyncio.sleep(settings.CHORES_SECONDS)
+        try:
+            await asyncio.get_running_loop().run_in_executor(_chores_thread, chores_run)
+        except Exception:
+            logger.exception("the chores failed; the next run tries again")
 
 
 async def sweep(*, alone: bool = False) -> None:

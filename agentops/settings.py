@@ -153,12 +153,18 @@ TURN_MAX_ATTEMPTS = int(number("TURN_MAX_ATTEMPTS", 5, low=1, high=100))
 TURN_CONCURRENCY = int(number("TURN_CONCURRENCY", 32, low=1, high=1000))
 if TURN_HEARTBEAT_SECONDS >= TURN_LEASE_SECONDS:
     raise ImproperlyConfigured("TURN_HEARTBEAT_SECONDS must be smaller than TURN_LEASE_SECONDS.")
+CHORES_SECONDS = number("CHORES_SECONDS", 10, low=0.2, high=600)
 CELERY_BEAT_SCHEDULE = {
     "sweep": {
         "task": "conversations.sweep",
         "schedule": TURN_SWEEP_SECONDS,
         "options": {"expires": TURN_SWEEP_SECONDS * 2},
-    }
+    },
+    "chores": {
+        "task": "tenants.chores",
+        "schedule": CHORES_SECONDS,
+        "options": {"expires": CHORES_SECONDS * 2},
+    },
 }
 # Dotted names: the one runtime entry, and what a release must pass before it is published.
 TURN_RUNTIME_BLOCKING = "agentops.wiring.run_turn_blocking"
@@ -186,7 +192,6 @@ TENANT_CHORES: list[str] = [
 OPEN_CONVERSATIONS = "apps.conversations.in_flight.open_conversations"
 TURN_RATES = "apps.conversations.in_flight.turn_rates"
 BREAK_GLASS_HOURS = number("BREAK_GLASS_HOURS", 24, low=0.001, high=168)
-CHORES_SECONDS = number("CHORES_SECONDS", 10, low=0.2, high=600)
 DEFAULT_ENVIRONMENT = "production"
 RELEASE_CACHE_SIZE = int(number("RELEASE_CACHE_SIZE", 64, low=1, high=10_000))
 

@@ -1,17 +1,20 @@
 """Tasks, and the names of things outside the database: each is listed with its probe."""
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
+from django.test import override_settings
 
 from agentops.tests.matrix.sides import Side
 from apps.conversations import services
 from apps.conversations.announcing import session_group
 from apps.conversations.models import TurnRecord
 from apps.runtime.turn import Inbound
+from apps.tenants.chores import chores_run
 from apps.tenants.keys import scoped_key
-from apps.tenants.scope import has_tenant, tenant_scope, tenant_transaction
+from apps.tenants.scope import current_tenant_id, has_tenant, tenant_scope, tenant_transaction
 
 Failures = list[str]
 
@@ -54,9 +57,29 @@ def _sweep(me: Side, other: Side) -> Failures:
     return wrong
 
 
+def _chores(me: Side, other: Side) -> Failures:
+    """Chores go tenant by tenant, each in its own scope, and leave none open."""
+    seen.clear()
+    with override_settings(TENANT_CHORES=[f"{__name__}.chore_noting"]):
+        chores_run()
+    wrong = ["a scope was left open"] if has_tenant() else []
+    if sorted(seen) != sorted({me.tenant.pk, other.tenant.pk}):
+        wrong.append(f"the chores ran in {seen}")
+    return wrong
+
+
+seen: list[int] = []
+
+
+def chore_noting(now: datetime) -> None:
+    """A chore that notes whose scope it ran in."""
+    seen.append(current_tenant_id())
+
+
 TASKS: dict[str, Callable[[Side, Side], Failures]] = {
     "conversations.run_turn": _run_turn,
     "conversations.sweep": _sweep,
+    "tenants.chores": _chores,
 }
 
 
