@@ -123,7 +123,8 @@ class ChangeRequest(TenantOwned):
 class ChangePatch(TenantOwned):
     """What a request changes of one item: operations against a base revision, never a copy.
 
-    ``base`` is ``None`` for an item that is not there yet. ``operations`` and ``labels`` are
+    ``base`` is ``None`` for an item that is not there yet; ``base_archived``: it was archived, so the
+    patch brings it back. ``operations`` and ``labels`` are
     canonical text: see ``patching`` and ``ConfigItem``. ``archive``: the item leaves the next
     release. ``carried``: paths whose last value came from a rebase, not from an editor.
     """
@@ -138,6 +139,7 @@ class ChangePatch(TenantOwned):
     slug = models.CharField(_("slug"), max_length=120)
     action = models.CharField(_("action"), max_length=8, choices=Action.choices)
     base = models.ForeignKey(Revision, on_delete=models.PROTECT, null=True, related_name="+")
+    base_archived = models.BooleanField(default=False)
     operations = models.TextField(default="[]")
     labels = models.TextField(default="{}")
     carried = models.TextField(default="[]")
