@@ -1,7 +1,7 @@
 """From heads to a manifest, and what a manifest needs from an environment. Reads only."""
 
 import json
-from typing import Any
+from collections.abc import Iterable
 
 from django.utils.translation import gettext as _
 from pydantic import ValidationError
@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from apps.releases.content import FieldError, InvalidContent, field_errors
 from apps.releases.models import Binding, ConfigItem, Release
 from apps.runtime import release as runtime_release
-from apps.runtime.canonical import sha256_text
+from apps.runtime.canonical import canonical_json, sha256_text
 from apps.runtime.config import KINDS, bindings
 
 
@@ -17,17 +17,35 @@ class CorruptRelease(RuntimeError):
     """The stored bytes of a release do not have the sha256 it was published with."""
 
 
+HeadRow = tuple[str, str, str]
+"""An item's head as a manifest needs it: kind, slug, canonical content."""
+
+
+def head_rows() -> list[HeadRow]:
+    """Return the heads of all items that are not archived: one query."""
+    rows = ConfigItem.objects.filter(archived_at=None, head__isnull=False).order_by()
+    return list(rows.values_list("kind", "slug", "head__content"))
+
+
 def manifest_of_heads() -> str:
     """Return the canonical manifest of the heads of all items that are not archived: one query."""
-    rows = (
-        ConfigItem.objects.filter(archived_at=None, head__isnull=False)
-        .order_by()
-        .values_list("kind", "slug", "head__content")
-    )
-    items: dict[tuple[str, str], Any] = {
-        (kind, slug): json.loads(content) for kind, slug, content in rows.iterator()
-    }
-    return runtime_release.manifest_text(items)
+    return manifest_of_rows(head_rows())
+
+
+def manifest_of_rows(rows: Iterable[HeadRow]) -> str:
+    """Return the canonical manifest of ``rows``: the same text as ``runtime.release.manifest_text``.
+
+    Contents are canonical text already, so they are put together and not read and written again.
+    """
+    kinds: dict[str, dict[str, str]] = {}
+    for kind, slug, content in rows:
+        kinds.setdefault(kind, {})[slug] = content
+    items = _joined({kind: _joined(slugs) for kind, slugs in kinds.items()})
+    return _joined({"format": str(runtime_release.MANIFEST_FORMAT), "items": items})
+
+
+def _joined(parts: dict[str, str]) -> str:
+    return "{" + ",".join(f"{canonical_json(key)}:{parts[key]}" for key in sorted(parts)) + "}"
 
 
 def manifest_parsed(manifest: str) -> runtime_release.Release:

@@ -90,10 +90,14 @@ def revision_diff(old: Revision | None, new: Revision | None) -> list[FieldChang
 
 def revision_content(revision: Revision | None) -> dict[str, Any]:
     """Return the content as today's class writes it; as stored when it no longer validates."""
-    if revision is None:
-        return {}
-    stored: dict[str, Any] = json.loads(revision.content)
-    config_class = KINDS.get(revision.item.kind)
+    return content_today(revision.item.kind, revision.content) if revision else {}
+
+
+def content_today(kind: str, text: str) -> dict[str, Any]:
+    """Return canonical ``text`` as today's class of ``kind`` writes it; as it is when it no longer
+    validates."""
+    stored: dict[str, Any] = json.loads(text)
+    config_class = KINDS.get(kind)
     if config_class is None:
         return stored
     try:
