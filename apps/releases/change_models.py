@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from apps.releases.models import Release, Revision, environment_choices
+from apps.releases.models import ConfigItem, Release, Revision, environment_choices
 from apps.tenants.owned import TenantOwned
 
 
@@ -216,6 +216,32 @@ class ChangeComment(TenantOwned):
 
     def __str__(self) -> str:
         return self.text[:80]
+
+
+class HeadMove(TenantOwned):
+    """An item's head went to ``revision``, or (``None``) the item was archived. Append-only.
+
+    Written where a head moves, so the whole configuration is known as it was at any moment.
+    """
+
+    append_only = True
+
+    item = models.ForeignKey(ConfigItem, on_delete=models.PROTECT, related_name="moves")
+    revision = models.ForeignKey(Revision, on_delete=models.PROTECT, null=True, related_name="+")
+    actor = models.CharField(_("by"), max_length=200)
+    at = models.DateTimeField(_("at"), auto_now_add=True)
+
+    class Meta(TenantOwned.Meta):
+        verbose_name = _("move of a head")
+        verbose_name_plural = _("moves of heads")
+        ordering = ["-pk"]
+        indexes = [
+            models.Index(fields=["tenant", "at"], name="head_moves"),
+            models.Index(fields=["item", "-at"], name="head_moves_of_item"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.item_id} → {self.revision_id}"
 
 
 class DeploymentEvent(TenantOwned):
