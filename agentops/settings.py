@@ -173,9 +173,12 @@ TURN_AGENT_RESOLVER = "agentops.wiring.requested_agent"
 TURN_FAILURE_TEXT = "agentops.wiring.failure_text"
 TURN_OBSERVERS: list[str] = env.list("TURN_OBSERVERS", default=[])
 RELEASE_GATES: list[str] = [
+    "apps.releases.gates.schema",
     "apps.releases.gates.references_resolve",
-    "agentops.gates.next_states_exist",
+    "agentops.gates.states.next_states_exist",
 ]
+# Dotted name: gate code → the level a tenant has set.
+GATE_LEVELS = "apps.governance.gate_levels.levels"
 # Promotion goes one hop along this list; a release enters at one of the entry environments.
 RELEASE_ENVIRONMENTS = ["dev", "staging", "production"]
 RELEASE_ENTRY_ENVIRONMENTS = ["dev", "staging"]

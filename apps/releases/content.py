@@ -76,6 +76,12 @@ def content_validate(
     return ValidContent(config=config, text=text, digest=sha256_text(text))
 
 
+def config_errors(slug: str, config: KindConfig) -> list[FieldError]:
+    """Return what is wrong with parsed content that its class alone does not see."""
+    slug_errors = [] if slug_is_valid(slug) else [_error("slug", _slug_message())]
+    return [*slug_errors, *_bad_names(config)]
+
+
 def labels_validate(**labels: str | None) -> dict[str, str]:
     """Return the labels that are given (not ``None``); raise ``InvalidContent`` for unfit ones.
 

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from django.conf import settings
 from django.db import connection
 from django.db.models import Max
 from django.utils import timezone
@@ -19,6 +18,7 @@ from django.utils.translation import gettext as _
 from pydantic import ValidationError
 
 from apps.releases.authority import authority_required
+from apps.releases.change_models import HeadMove
 from apps.releases.content import InvalidContent as InvalidContent
 from apps.releases.content import (
     ValidContent,
@@ -33,7 +33,7 @@ from apps.releases.freezing import (
     manifest_parsed,
     manifest_stored,
 )
-from apps.releases.gates import GateContext, Problem, gates_run
+from apps.releases.gates import GateContext, Problem, blocking, gate_results, gates_run
 from apps.releases.models import ConfigItem, Reference, Release, Revision
 from apps.releases.selectors import Usage, item_head_users, item_heads
 from apps.runtime.canonical import canonical_json, sha256_text
@@ -143,6 +143,7 @@ def revision_accept(
         previous = Revision.objects.filter(pk=item.head_id).values_list("number", flat=True).first()
         item.head, item.archived_at = revision, None
         item.save(update_fields=["head", "archived_at", "updated_at"])
+        HeadMove.objects.create(item=item, revision=revision, actor=actor)
         audit_append(
             actor=actor,
             action=action,
@@ -195,6 +196,7 @@ def item_archive(*, item: ConfigItem, actor: str) -> ConfigItem:
             raise ItemInUse(users)
         item.archived_at = timezone.now()
         item.save(update_fields=["archived_at", "updated_at"])
+        HeadMove.objects.create(item=item, revision=None, actor=actor)
         audit_append(actor=actor, action="item.archived", entity=_entity(item), detail={})
         return item
 
@@ -290,7 +292,7 @@ def release_publish(*, actor: str, note: str = "") -> Release:
         if existing is not None:
             return existing
         parent = Release.objects.defer("manifest").order_by("-number").first()
-        _gates_passed(
+        problems = _gates_passed(
             GateContext(
                 tenant_id=current_tenant_id(),
                 actor=actor,
@@ -306,7 +308,7 @@ def release_publish(*, actor: str, note: str = "") -> Release:
             parent=parent,
             note=note,
             published_by=actor,
-            gates=canonical_json(list(settings.RELEASE_GATES)),
+            gates=canonical_json(gate_results(problems)),
         )
         manifest_stored(published)
         audit_append(
@@ -318,9 +320,12 @@ def release_publish(*, actor: str, note: str = "") -> Release:
         return published
 
 
-def _gates_passed(context: GateContext) -> None:
+def _gates_passed(context: GateContext) -> list[Problem]:
+    """Return the findings, none of which blocks; raise ``GateRefused`` when one does."""
     problems = gates_run(context)
-    if any(problem.missing for problem in problems):
-        raise DanglingReferences(problems)
-    if problems:
-        raise GateRefused(problems)
+    against = blocking(problems)
+    if any(problem.missing for problem in against):
+        raise DanglingReferences(against)
+    if against:
+        raise GateRefused(against)
+    return problems

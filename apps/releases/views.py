@@ -4,7 +4,6 @@ Each takes the admin whose frame it is shown in, checks the permission, calls on
 selector and renders.
 """
 
-import json
 from typing import Any
 
 from django import forms
@@ -25,6 +24,7 @@ from apps.releases.content import InvalidContent
 from apps.releases.diff_view import field_title, shown_difference, value_text
 from apps.releases.environment_services import UnboundBindings, UnknownEnvironment, release_deploy
 from apps.releases.freezing import CorruptRelease, manifest_of_heads, manifest_stored
+from apps.releases.gates import gate_results_read
 from apps.releases.links import kind_label, slug_link
 from apps.releases.models import Deployment, Release
 from apps.releases.selectors import deployed_release
@@ -121,7 +121,7 @@ def release_detail_view(admin: ConfigAdmin, request: HttpRequest, release: Relea
         "original": release,
         "parent_url": _release_url(parent) if parent else "",
         "intact": _is_intact(release),
-        "gates": json.loads(release.gates),
+        "gates": [r["gate"] for r in gate_results_read(release.gates) if r["level"] == "passed"],
         "environments": [d.environment for d in release.deployments.order_by("environment")],
         "difference": shown_difference(
             items_changed(manifest_items(parent.manifest if parent else ""), items)

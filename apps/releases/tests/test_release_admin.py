@@ -201,7 +201,7 @@ def test_release_page__for_an_auditor__shows_facts_changes_and_contents(
     shown = text(as_bob.get(page("releases_release_change", live, 2)))
     assert release(live, 2).sha256 in shown
     assert "verified" in shown
-    assert "apps.releases.gates.references_resolve" in shown
+    assert "references_resolve" in shown
     assert "Changes since release #1" in shown
     assert "You explain bills." in shown
     assert "get_bill" in shown
@@ -628,7 +628,5 @@ def test_admin__for_a_platform_admin_without_any_tenant__says_so(client: Client,
 
 
 def test_gates__of_a_release__are_kept_as_json(live: World) -> None:
-    assert json.loads(release(live, 1).gates) == [
-        "apps.releases.gates.references_resolve",
-        "agentops.gates.next_states_exist",
-    ]
+    results = json.loads(release(live, 1).gates)
+    assert ("references_resolve", "passed") in [(r["gate"], r["level"]) for r in results]

@@ -71,10 +71,8 @@ def test_release_publish__heads__freezes_kind_slug_and_content_only(acme: Tenant
     assert release.manifest == canonical_json(document)
     assert release.sha256 == sha256_text(release.manifest)
     assert (release.number, release.parent, release.note) == (1, None, "first")
-    assert json.loads(release.gates) == [
-        "apps.releases.gates.references_resolve",
-        "agentops.gates.next_states_exist",
-    ]
+    passed = [result["gate"] for result in json.loads(release.gates) if result["level"] == "passed"]
+    assert {"schema", "references_resolve", "next_states_exist"} <= set(passed)
     assert audited()[-1] == (ALICE, "release.published", "release:1")
 
 
@@ -199,8 +197,8 @@ def test_release_publish__more_items__asks_no_more_queries(billing: Tenant) -> N
         save("intent", f"intent_{number}", agent="billing_agent", mcp_tools=["get_bill"])
     with CaptureQueriesContext(connection) as many:
         release_publish(actor=ALICE)
-    # One less or more: the first release has no parent to load.
-    assert abs(len(many) - len(few)) <= 1
+    # The first release has no parent to look up and to read for the gates.
+    assert abs(len(many) - len(few)) <= 4
     assert len(many) <= 20
 
 

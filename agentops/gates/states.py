@@ -1,12 +1,16 @@
-"""Gates that look across apps; named in ``settings.RELEASE_GATES``."""
+"""Gate: states that are led to exist."""
 
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from apps.agents.config import AgentConfig
-from apps.releases.gates import GateContext, Problem
+from apps.releases.gates import GateContext, Problem, missing_problem, release_gate
 from apps.routing.config import IntentConfig, StatePolicyConfig
 
 
+@release_gate(
+    title=gettext_lazy("Next states"),
+    description=gettext_lazy("Every state that an agent or intent leads to has a state policy."),
+)
 def next_states_exist(context: GateContext) -> list[Problem]:
     """Gate: every state that an agent or intent leads to is the state of a state policy.
 
@@ -22,19 +26,7 @@ def next_states_exist(context: GateContext) -> list[Problem]:
         ),
     ]
     return [
-        Problem(
-            kind=kind,
-            slug=slug,
-            path=f"next_state.{outcome}",
-            missing=f"state_policy:{state}",
-            message=_("%(kind)s %(slug)s: %(path)s names the missing %(missing)s.")
-            % {
-                "kind": kind,
-                "slug": slug,
-                "path": f"next_state.{outcome}",
-                "missing": f"state_policy:{state}",
-            },
-        )
+        missing_problem(kind, slug, f"next_state.{outcome}", f"state_policy:{state}")
         for kind, slug, states in leading
         for outcome, state in states.items()
         if state and state not in known
