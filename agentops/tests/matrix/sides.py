@@ -1,6 +1,7 @@
 """Two tenants with a row in every tenant-owned table, each marked with its own canary."""
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
@@ -15,6 +16,30 @@ from apps.conversations.models import (
     OutboundMessage,
     Session,
     TurnRecord,
+)
+from apps.releases.change_models import HeadMove
+from apps.governance.approval_models import (
+    CompatibilityRow,
+    ContractVersion,
+    Duty,
+    DutyAssignment,
+    Evidence,
+    GateLevel,
+    Notification,
+    RaciEntry,
+    ReadinessCheck,
+    RiskQuorum,
+    WebhookDelivery,
+    WebhookEndpoint,
+)
+from apps.releases.change_models import (
+    Approval,
+    BindingProposal,
+    ChangeComment,
+    ChangePatch,
+    ChangeRequest,
+    DeploymentEvent,
+    FreezeWindow,
 )
 from apps.releases.environment_services import binding_set, release_deploy
 from apps.releases.kinds import proxies
@@ -100,6 +125,8 @@ def sides_make(world: Any) -> tuple[Side, Side]:
             _access(side)
             _configuration(side)
             _conversation(side)
+            _changes(side)
+            _governance(side)
     return acme, other
 
 
@@ -134,6 +161,7 @@ def _configuration(side: Side) -> None:
     agent = side.rows["agents.agent"]
     side.rows["releases.configitem"] = agent
     side.rows["releases.revision"] = Revision.objects.get(item=agent)
+    side.rows["releases.headmove"] = HeadMove.objects.filter(item=agent).first()
     side.rows["releases.reference"] = Reference.objects.filter(revision__item=agent).first()
     side.rows["releases.binding"] = binding_set(
         environment=settings.DEFAULT_ENVIRONMENT,
@@ -206,3 +234,9 @@ def _conversation(side: Side) -> None:
     )
     for row in (session, turn, message, ledger, event, outbound):
         side.rows[row._meta.label_lower] = row
+
+
+def _changes(side: Side) -> None:
+    """An open request that edits the prompt, and what stands around it. By hand, so that the rows
+    are there whatever the services would say to them."""
+    prompt = side.rows["releases.configitem"].__class__._base_manager.none()
