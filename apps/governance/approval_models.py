@@ -4,6 +4,7 @@ import uuid
 
 from django.db import models
 from django.db.models import Q
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from apps.tenants.models import User
@@ -251,6 +252,8 @@ class Notification(TenantOwned):
     read_at = models.DateTimeField(_("read at"), null=True)
     mailed_at = models.DateTimeField(null=True)
     mail_attempts = models.PositiveSmallIntegerField(default=0)
+    # Not before: the pause after a failure, and the claim of who is sending it now.
+    mail_after = models.DateTimeField(default=timezone.now)
 
     class Meta(TenantOwned.Meta):
         verbose_name = _("notification")
