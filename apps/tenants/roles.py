@@ -13,6 +13,24 @@ AREA_OF = {
     "releases.release": "release",
     "releases.deployment": "release",
     "releases.binding": "bindings",
+    "releases.bindingproposal": "bindings",
+    "releases.deploymentevent": "release",
+    "releases.freezewindow": "release",
+    "releases.changerequest": "changes",
+    "releases.changepatch": "changes",
+    "releases.changecomment": "changes",
+    "releases.approval": "changes",
+    "governance.racientry": "governance",
+    "governance.riskquorum": "governance",
+    "governance.dutyassignment": "governance",
+    "governance.gatelevel": "governance",
+    "governance.compatibilityrow": "governance",
+    "governance.contractversion": "governance",
+    "governance.evidence": "evidence",
+    "governance.readinesscheck": "evidence",
+    "governance.notification": "notifications",
+    "governance.webhookendpoint": "webhooks",
+    "governance.webhookdelivery": "webhooks",
     "conversations.session": "conversations",
     "conversations.turnrecord": "conversations",
     "conversations.message": "conversations",
@@ -21,19 +39,42 @@ AREA_OF = {
     "conversations.outboundmessage": "conversations",
 }
 
+# Where changing has another name than "<area>.change".
+_CHANGE_OF = {
+    "release": "release.deploy",
+    # Whoever may edit configuration does it in a change request: there is no other way.
+    "changes": "config.change",
+}
+
 _VIEW = {
     "members.view",
     "config.view",
     "release.view",
     "bindings.view",
     "conversations.view",
+    "changes.view",
+    "governance.view",
+    "evidence.view",
+    # One's own, of every role.
+    "notifications.view",
+    "notifications.change",
 }
 _CHAT = {"chat"}
+# Decide on a request and discuss it. Whether somebody's approval counts is not a permission but a
+# duty (``apps/governance/approval.py``), and never for what they edited themselves.
+_REVIEW = {"changes.review"}
+# Bring what is asked for: readiness answers, and results of tests and evaluations.
+_PROVE = {"evidence.change"}
 
+# ``config.change``: edit, in a change request. ``release.publish``: publish or schedule a request
+# that was approved. ``release.deploy``: deploy, promote, roll back, canary, freeze.
+# ``governance.change``: who must approve what, gate levels, duties of others, contracts.
 PERMISSIONS: dict[str, frozenset[str]] = {
     Role.TENANT_ADMIN: frozenset(
         _VIEW
         | _CHAT
+        | _REVIEW
+        | _PROVE
         | {
             "members.change",
             "keys.view",
@@ -43,22 +84,35 @@ PERMISSIONS: dict[str, frozenset[str]] = {
             "release.publish",
             "release.deploy",
             "bindings.change",
+            "governance.change",
+            "webhooks.view",
+            "webhooks.change",
             "conversations.change",
             "conversations.trace",
             "debug",
         }
     ),
-    Role.BUSINESS_OWNER: frozenset(_VIEW | _CHAT | {"config.change", "conversations.trace"}),
+    Role.BUSINESS_OWNER: frozenset(
+        _VIEW | _CHAT | _PROVE | {"config.change", "conversations.trace"}
+    ),
     Role.APPROVER: frozenset(
-        _VIEW | _CHAT | {"release.publish", "release.deploy", "conversations.trace"}
+        _VIEW
+        | _CHAT
+        | _REVIEW
+        | _PROVE
+        | {"release.publish", "release.deploy", "conversations.trace"}
     ),
     Role.OPERATOR: frozenset(
         _VIEW
         | _CHAT
+        | _REVIEW
+        | _PROVE
         | {"release.deploy", "bindings.change", "conversations.change", "conversations.trace"}
-        | {"debug"}
+        | {"webhooks.view", "debug"}
     ),
-    Role.AUDITOR: frozenset(_VIEW | {"keys.view", "audit.view", "conversations.trace"}),
+    Role.AUDITOR: frozenset(
+        _VIEW | {"keys.view", "audit.view", "webhooks.view", "conversations.trace"}
+    ),
 }
 EVERY_PERMISSION = frozenset[str]().union(*PERMISSIONS.values())
 
@@ -70,7 +124,15 @@ KEY_SCOPES = (
     "identity:assert",
     "trace:read",
     "config:read",
+    # Drafts only: an edit through a key lands in a change request.
     "config:write",
+    # Decide on a request. Counts only for a person's key: a system approves nothing.
+    "change:review",
+    "release:publish",
+    "release:deploy",
+    # Bring results of tests and evaluations about a manifest: what a build needs.
+    "evidence:write",
+    "governance:write",
 )
 _SCOPES_OF_PERMISSION = {
     "chat": {"message:write", "identity:assert"},
@@ -78,6 +140,11 @@ _SCOPES_OF_PERMISSION = {
     "conversations.trace": {"trace:read"},
     "config.view": {"config:read"},
     "config.change": {"config:write"},
+    "changes.review": {"change:review"},
+    "release.publish": {"release:publish"},
+    "release.deploy": {"release:deploy"},
+    "evidence.change": {"evidence:write"},
+    "governance.change": {"governance:write"},
     "debug": {"debug"},
 }
 
@@ -100,4 +167,4 @@ def permission_for(label: str, action: str) -> str | None:
         return None
     if action == "view":
         return f"{area}.view"
-    return {"release": "release.deploy"}.get(area, f"{area}.change")
+    return _CHANGE_OF.get(area, f"{area}.change")

@@ -17,7 +17,6 @@ from apps.conversations.models import (
     Session,
     TurnRecord,
 )
-from apps.releases.change_models import HeadMove
 from apps.governance.approval_models import (
     CompatibilityRow,
     ContractVersion,
@@ -40,6 +39,7 @@ from apps.releases.change_models import (
     ChangeRequest,
     DeploymentEvent,
     FreezeWindow,
+    HeadMove,
 )
 from apps.releases.environment_services import binding_set, release_deploy
 from apps.releases.kinds import proxies
@@ -237,6 +237,111 @@ def _conversation(side: Side) -> None:
 
 
 def _changes(side: Side) -> None:
-    """An open request that edits the prompt, and what stands around it. By hand, so that the rows
-    are there whatever the services would say to them."""
-    prompt = side.rows["releases.configitem"].__class__._base_manager.none()
+    """A request in review that edits the prompt, and what stands around it.
+
+    Rows by hand: they are there whatever the services think of who did what.
+    """
+    now, release = timezone.now(), side.rows["releases.release"]
+    request = ChangeRequest.objects.create(
+        number=1,
+        title=side.canary,
+        reason=side.canary,
+        status=ChangeRequest.Status.IN_REVIEW,
+        author=f"user:{side.canary}",
+        editors=canonical_json([f"user:{side.canary}"]),
+        manifest_sha256=release.sha256,
+        submitted_at=now,
+    )
+    about = {"kind": "prompt", "slug": side.item("prompt")}
+    edit = {"op": "set", "path": "system", "before": side.canary, "after": f"{side.canary} again"}
+    patch = ChangePatch.objects.create(
+        request=request,
+        action=ChangePatch.Action.CHANGE,
+        base=Revision.objects.get(item__kind="prompt", item__slug=side.item("prompt")),
+        operations=canonical_json([edit]),
+        edited_by=f"user:{side.canary}",
+        **about,
+    )
+    approval = Approval.objects.create(
+        request=request,
+        person=f"user:{side.canary}-2",
+        decision=Approval.Decision.APPROVE,
+        manifest_sha256="0" * 64,
+        terms="0" * 64,
+        comment=side.canary,
+    )
+    comment = ChangeComment.objects.create(
+        request=request, author=side.canary, text=side.canary, path="system", **about
+    )
+    where = {"environment": settings.DEFAULT_ENVIRONMENT}
+    happened = DeploymentEvent.objects.create(
+        verb=DeploymentEvent.Verb.DEPLOY,
+        release=release,
+        reason=side.canary,
+        actor=side.canary,
+        **where,
+    )
+    # Over: it would refuse what the other probes do.
+    freeze = FreezeWindow.objects.create(
+        starts_at=now - timedelta(days=2),
+        ends_at=now - timedelta(days=1),
+        reason=side.canary,
+        created_by=side.canary,
+        **where,
+    )
+    proposal = BindingProposal.objects.create(
+        what="address",
+        name=f"{side.canary}-2",
+        value=f"http://127.0.0.1:9/{side.canary}",
+        proposed_by=f"user:{side.canary}",
+        **where,
+    )
+    for row in (request, patch, approval, comment, happened, freeze, proposal):
+        side.rows[row._meta.label_lower] = row
+
+
+def _governance(side: Side) -> None:
+    """A row of every table that says who approves, what was proved and who is told."""
+    person = User.objects.get(username=f"person-{side.canary}")
+    by = {"updated_by": side.canary}
+    endpoint = WebhookEndpoint.objects.create(
+        name=side.canary,
+        url=f"https://hooks.example.com/{side.canary}",
+        secret_name="MATRIX_HOOK",
+        created_by=side.canary,
+    )
+    rows = [
+        endpoint,
+        # Waits for no sweep: it is the matrix that is sent nowhere.
+        WebhookDelivery.objects.create(
+            endpoint=endpoint,
+            event="change.submitted",
+            payload=canonical_json({"subject": side.canary}),
+        ),
+        RaciEntry.objects.create(activity="security_review", duty=Duty.SRE, letters="C", **by),
+        RiskQuorum.objects.create(risk="weakening", approvals=2, extra_duty=Duty.SECURITY, **by),
+        DutyAssignment.objects.create(
+            user=person, duty=Duty.SECURITY, reason=side.canary, granted_by=side.canary
+        ),
+        GateLevel.objects.create(gate="matrix", level=GateLevel.Level.WARN, **by),
+        Evidence.objects.create(
+            manifest_sha256=side.rows["releases.release"].sha256,
+            what=Evidence.What.TESTS,
+            passed=True,
+            result_sha256="0" * 64,
+            summary=side.canary,
+            recorded_by=side.canary,
+        ),
+        ReadinessCheck.objects.create(
+            agent=side.item("agent"), check_code="owner", note=side.canary, **by
+        ),
+        CompatibilityRow.objects.create(
+            framework="2.1.x", runtime="2.1.x", agent_gateway="1.x", note=side.canary, **by
+        ),
+        ContractVersion.objects.create(name=side.canary, version=1, owner=side.canary, **by),
+        Notification.objects.create(
+            user=side.user, event="change.submitted", subject=side.canary, mailed_at=timezone.now()
+        ),
+    ]
+    for row in rows:
+        side.rows[row._meta.label_lower] = row
