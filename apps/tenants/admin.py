@@ -4,12 +4,13 @@ Every change goes through ``services``. Tenants and people belong to the platfor
 rest is shown for the tenant that is picked in the header.
 """
 
-from typing import Any
+from typing import Any, cast
 
 from django.contrib import admin, messages
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group
 from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import timezone
@@ -22,6 +23,7 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 from apps.tenants import services
 from apps.tenants.forms import ApiKeyForm, MembershipForm, TenantForm
 from apps.tenants.models import ApiKey, AuditEntry, Membership, Role, Tenant, User
+from apps.tenants.scope import has_tenant
 from apps.tenants.tenant_admin import AuditedAdmin, TenantAdmin, actor_of
 
 # Roles in a tenant take the place of Django's groups.
@@ -114,12 +116,15 @@ class MembershipAdmin(TenantAdmin):
 @admin.register(ApiKey)
 class ApiKeyAdmin(TenantAdmin):
     form = ApiKeyForm
-    list_display = ("name", "shown_prefix", "environment", "state", "expires_at", "last_used_at")
+    list_display = (
+        "name", "shown_prefix", "person", "environment", "state", "expires_at", "last_used_at",
+    )  # fmt: skip
+    list_select_related = ("person",)
     search_fields = ("name", "prefix")
     actions_detail = ["revoke"]  # type: ignore[assignment]
     shown = (
-        "name", "shown_prefix", "shown_scopes", "environment", "state", "expires_at", "last_used_at",
-        "created_by", "created_at",
+        "name", "shown_prefix", "person", "shown_scopes", "environment", "state", "expires_at",
+        "last_used_at", "created_by", "created_at",
     )  # fmt: skip
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
@@ -127,6 +132,17 @@ class ApiKeyAdmin(TenantAdmin):
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return self.shown if obj else ()
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ApiKey]:
+        """Everybody's keys for whom may see keys, else one's own."""
+        keys: QuerySet[ApiKey] = super().get_queryset(request)
+        return keys if request.user.has_perm("keys.view") else keys.filter(person=request.user.pk)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return super().has_view_permission(request, obj) or _may_act(request)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return super().has_add_permission(request) or _may_act(request)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -149,12 +165,14 @@ class ApiKeyAdmin(TenantAdmin):
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         cleaned = form.cleaned_data
+        personal = cleaned["personal"] or not request.user.has_perm("keys.change")
         key, text = services.api_key_issue(
             name=cleaned["name"],
             scopes=cleaned["scopes"],
             environment=cleaned["environment"],
             expires_at=cleaned["expires_at"],
             actor=actor_of(request),
+            person=cast("User", request.user) if personal else None,
         )
         obj.pk, obj.prefix = key.pk, key.prefix
         # For the one page that shows it; neither a message (a cookie) nor an address carries it.
@@ -173,7 +191,10 @@ class ApiKeyAdmin(TenantAdmin):
         return response
 
     def has_revoke_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
-        return bool(request.user.has_perm("keys.change"))
+        if request.user.has_perm("keys.change"):
+            return True
+        own = ApiKey.objects.filter(person=request.user.pk) if _may_act(request) else None
+        return own is not None and (object_id is None or own.filter(pk=object_id).exists())
 
     @action(  # type: ignore[operator]
         description=gettext_lazy("Revoke"),  # type: ignore[arg-type]
@@ -185,7 +206,7 @@ class ApiKeyAdmin(TenantAdmin):
     )
     def revoke(self, request: HttpRequest, object_id: str) -> HttpResponse:
         key = self.row_or_404(request, object_id)
-        if not self.has_revoke_permission(request):
+        if not self.has_revoke_permission(request, key.pk):
             raise PermissionDenied
         if request.method == "POST":
             services.api_key_revoke(key=key, actor=actor_of(request))
@@ -217,6 +238,12 @@ class AuditEntryAdmin(TenantAdmin):
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
+
+
+def _may_act(request: HttpRequest) -> bool:
+    """Whether a person has anything to do by a key of their own beyond reading."""
+    acts = ("config.change", "changes.review", "release.publish", "release.deploy")
+    return has_tenant() and any(request.user.has_perm(act) for act in acts)
 
 
 def _list_url(page: TenantAdmin) -> str:

@@ -62,7 +62,8 @@ class Principal:
 
     ``name``: ``key:ab12cd34``, ``user:alice``, ``visitor:…`` or ``demo``. ``session``: the one
     session (full key) a token is limited to, or "". ``customer``: canonical keys a token's issuer
-    vouched for.
+    vouched for. ``key``: the prefix of the personal key that ``user:…`` sent, or "".
+    ``permissions``: what a person's roles allow, for logins and personal keys; none for a system.
     """
 
     tenant_id: int
@@ -74,6 +75,8 @@ class Principal:
     session: str = ""
     demo: bool = False
     user: User | None = field(default=None, compare=False)
+    key: str = ""
+    permissions: frozenset[str] = frozenset()
 
     is_authenticated = True
     is_anonymous = False
@@ -202,6 +205,8 @@ def _by_key(text: str) -> Principal:
         raise CallerRefused(_("This key was revoked."), "revoked_key")
     if found.expires_at is not None and found.expires_at <= timezone.now():
         raise CallerRefused(_("This key has expired."), "expired_key")
+    if found.person is not None:
+        return _by_personal_key(found)
     lookups.key_used(found)
     return Principal(
         tenant_id=found.tenant_id,
@@ -209,6 +214,23 @@ def _by_key(text: str) -> Principal:
         name=f"key:{found.prefix}",
         scopes=found.scopes.intersection(KEY_SCOPES),
         environment=found.environment,
+    )
+
+
+def _by_personal_key(found: lookups.FoundKey) -> Principal:
+    """Return the person: what their roles allow now, as far as the key's scopes go."""
+    if not found.person_active or not (found.person_roles or found.person_platform):
+        raise CallerRefused(_("The person of this key is no longer a member."), "person_gone")
+    lookups.key_used(found)
+    permissions = EVERY_PERMISSION if found.person_platform else permissions_of(found.person_roles)
+    return Principal(
+        tenant_id=found.tenant_id,
+        tenant_slug=found.tenant_slug,
+        name=f"user:{found.person}",
+        scopes=found.scopes.intersection(KEY_SCOPES) & scopes_of(permissions),
+        environment=found.environment,
+        key=found.prefix,
+        permissions=permissions,
     )
 
 
@@ -252,6 +274,7 @@ def _by_login(request: HttpRequest, tenant: str) -> Principal | None:
         scopes=scopes_of(permissions),
         environment=settings.DEFAULT_ENVIRONMENT,
         user=user,
+        permissions=permissions,
     )
 
 

@@ -12,6 +12,7 @@ from unfold.widgets import (
     UnfoldAdminCheckboxSelectMultipleWidget,
     UnfoldAdminSelectWidget,
     UnfoldAdminTextInputWidget,
+    UnfoldBooleanSwitchWidget,
 )
 
 from apps.tenants.models import TENANT_SLUG, ApiKey, Membership, Tenant, User
@@ -67,6 +68,15 @@ class MembershipForm(forms.ModelForm):  # type: ignore[type-arg]
 class ApiKeyForm(forms.ModelForm):  # type: ignore[type-arg]
     """What a key may do. Only for new ones: a key is never edited, only revoked."""
 
+    personal = forms.BooleanField(
+        label=_("acts as me"),
+        required=False,
+        widget=UnfoldBooleanSwitchWidget(),
+        help_text=_(
+            "What is done with it is done by you, within your roles; it ends with your membership."
+            " Without this it is a system's: it writes drafts and never approves."
+        ),
+    )
     scopes = forms.MultipleChoiceField(
         label=_("scopes"),
         choices=[(scope, scope) for scope in KEY_SCOPES],
@@ -78,7 +88,7 @@ class ApiKeyForm(forms.ModelForm):  # type: ignore[type-arg]
 
     class Meta:
         model = ApiKey
-        fields = ("name", "scopes", "environment", "expires_at")
+        fields = ("name", "personal", "scopes", "environment", "expires_at")
 
     def clean_expires_at(self) -> datetime | None:
         expires_at: datetime | None = self.cleaned_data["expires_at"]

@@ -1,7 +1,7 @@
 """What must be read before the tenant is known: a key, a login's memberships, a tenant's name.
 
 On PostgreSQL a tenant's rows are invisible without one, so these go through the narrow SECURITY
-DEFINER functions of migration 0002; on SQLite they are ordinary unscoped queries.
+DEFINER functions of migrations 0002 and 0004; on SQLite they are ordinary unscoped queries.
 """
 
 import json
@@ -22,7 +22,7 @@ USE_IS_NOTED_EVERY = timedelta(minutes=1)
 
 @dataclass(frozen=True)
 class FoundKey:
-    """A key's row, with its tenant's slug."""
+    """A key's row, with its tenant's slug, and its person with the roles they hold there now."""
 
     id: Any
     tenant_id: int
@@ -34,6 +34,11 @@ class FoundKey:
     expires_at: datetime | None
     revoked_at: datetime | None
     last_used_at: datetime | None
+    # Whom a personal key acts as; None for a system's.
+    person: str | None = None
+    person_active: bool | None = None
+    person_platform: bool | None = None
+    person_roles: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -47,21 +52,29 @@ class TenantAccess:
 
 
 def key_find(prefix: str) -> FoundKey | None:
-    """Return the key with ``prefix``, expired and revoked ones included. One query."""
+    """Return the key with ``prefix``, expired and revoked ones included. One query (SQLite: one
+    more for a personal key)."""
     if connection.vendor == "postgresql":
-        rows = _call("agentops_key_find(%s)", prefix)
+        rows = _call("agentops_key_caller(%s)", prefix)
     else:
         with unscoped():
-            rows = list(
-                ApiKey.objects.filter(prefix=prefix).values_list(
-                    "id", "tenant_id", "tenant__slug", "prefix", "digest", "scopes",
-                    "environment", "expires_at", "revoked_at", "last_used_at",
-                )
+            found = ApiKey.objects.filter(prefix=prefix).values_list(
+                "id", "tenant_id", "tenant__slug", "prefix", "digest", "scopes",
+                "environment", "expires_at", "revoked_at", "last_used_at",
+                "person__username", "person__is_active", "person__is_superuser",
             )  # fmt: skip
+            rows = [(*row, _roles_of(tenant_id=row[1], username=row[10])) for row in found]
     for row in rows:
-        before, scopes, after = row[:5], row[5], row[6:]
-        return FoundKey(*(*before, frozenset(_scopes(scopes)), *after))
+        before, scopes, after, roles = row[:5], row[5], row[6:13], row[13]
+        return FoundKey(*(*before, frozenset(_scopes(scopes)), *after, frozenset(roles or ())))
     return None
+
+
+def _roles_of(*, tenant_id: int, username: str | None) -> list[str]:
+    if username is None:
+        return []
+    held = Membership.objects.filter(tenant_id=tenant_id, user__username=username)
+    return list(held.values_list("role", flat=True))
 
 
 def key_used(key: FoundKey) -> None:

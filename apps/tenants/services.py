@@ -14,6 +14,7 @@ from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
 from apps.runtime.canonical import canonical_json
+from apps.tenants.acting import acting_key
 from apps.tenants.audit import entry_hash, without_secrets
 from apps.tenants.models import TENANT_SLUG, ApiKey, AuditEntry, Membership, Role, Tenant, User
 from apps.tenants.roles import KEY_SCOPES
@@ -38,6 +39,10 @@ class UnknownScope(ValueError):
 
 class UnknownEnvironment(ValueError):
     """The environment is none of ``settings.RELEASE_ENVIRONMENTS``."""
+
+
+class ForeignPerson(ValueError):
+    """A personal key is issued by the person it acts as, who must be a member, and nobody else."""
 
 
 class LastTenantAdmin(ValueError):
@@ -139,11 +144,15 @@ def api_key_issue(
     environment: str,
     expires_at: datetime | None,
     actor: str,
+    person: User | None = None,
 ) -> tuple[ApiKey, str]:
     """Issue a key and return it with its text ``ak_<prefix>_<secret>``, which is kept nowhere.
 
-    Raises ``UnknownScope`` and ``UnknownEnvironment``.
+    With ``person`` it is personal: it acts as them, within their roles; only they may issue it.
+    Raises ``UnknownScope``, ``UnknownEnvironment`` and ``ForeignPerson``.
     """
+    if person is not None:
+        _themselves(person, actor)
     chosen = sorted(set(scopes))
     if not chosen or not set(chosen) <= set(KEY_SCOPES):
         raise UnknownScope(", ".join(sorted(set(chosen) - set(KEY_SCOPES))) or "none given")
@@ -160,6 +169,7 @@ def api_key_issue(
             environment=environment,
             expires_at=expires_at,
             created_by=actor,
+            person=person,
         )
         audit_append(
             actor=actor,
@@ -170,9 +180,17 @@ def api_key_issue(
                 "scopes": chosen,
                 "environment": environment,
                 "expires_at": expires_at.isoformat() if expires_at else None,
+                "person": f"user:{person.get_username()}" if person else None,
             },
         )
     return key, text
+
+
+def _themselves(person: User, actor: str) -> None:
+    with tenant_transaction():
+        member = person.is_superuser or Membership.objects.filter(user=person).exists()
+    if actor != f"user:{person.get_username()}" or not person.is_active or not member:
+        raise ForeignPerson(person.get_username())
 
 
 def api_key_revoke(*, key: ApiKey, actor: str) -> None:
@@ -197,7 +215,8 @@ def key_digest(text: str) -> str:
 def audit_append(*, actor: str, action: str, entity: str, detail: Mapping[str, Any]) -> AuditEntry:
     """Add a line to the current tenant's trail, in the transaction of the change it tells of.
 
-    ``detail`` holds JSON types; what is or is called a secret in it is masked. Writers of one
+    ``detail`` holds JSON types; what is or is called a secret in it is masked. Who acts with a
+    personal key is the person; the key is added to the detail. Writers of one
     tenant queue on the tenant's row (NO KEY: foreign keys to it go on). Raises
     ``OutsideTransaction``.
     """
@@ -215,9 +234,13 @@ def audit_append(*, actor: str, action: str, entity: str, detail: Mapping[str, A
         "actor": actor[:200],
         "action": action,
         "entity": entity[:300],
-        "detail": canonical_json(without_secrets(detail)),
+        "detail": canonical_json(without_secrets({**detail, **_by_key()})),
         "previous_hash": previous,
     }
     entry: AuditEntry = AuditEntry.objects.create(**fields, hash=entry_hash(**fields))
     Tenant.objects.filter(pk=tenant_id).update(audit_sequence=entry.sequence, audit_hash=entry.hash)
     return entry
+
+
+def _by_key() -> dict[str, str]:
+    return {"by_key": acting_key()} if acting_key() else {}

@@ -162,6 +162,7 @@ class TestLookups:
         )
         assert {name for name, *_rest in found} == {
             "agentops_key_find",
+            "agentops_key_caller",
             "agentops_key_used",
             "agentops_memberships_of",
         }
@@ -170,10 +171,11 @@ class TestLookups:
             assert "search_path=pg_catalog, public, pg_temp" in config
 
     def test_function__finds_one_key_and_leaves_nothing_open(self, world):
-        found = rows("SELECT prefix FROM agentops_key_find(%s)", world.other_key[3:11])
-        assert found == [(world.other_key[3:11],)]
-        assert rows("SELECT count(*) FROM tenants_apikey") == [(0,)]
-        assert rows("SELECT count(*) FROM agentops_key_find(%s)", "%") == [(0,)]
+        for function in ("agentops_key_find", "agentops_key_caller"):
+            found = rows(f"SELECT prefix FROM {function}(%s)", world.other_key[3:11])
+            assert found == [(world.other_key[3:11],)]
+            assert rows("SELECT count(*) FROM tenants_apikey") == [(0,)]
+            assert rows(f"SELECT count(*) FROM {function}(%s)", "%") == [(0,)]
 
     def test_lookup_setting__made_by_the_application_itself__opens_nothing(self, world):
         rows("SELECT set_config('app.lookup', 'on', true)")
