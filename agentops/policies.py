@@ -28,18 +28,18 @@ def routing_policy(release: Release) -> RoutingPolicyConfig:
 def requested_agent(release: Release, agent: str | None) -> str | None:
     """Return the agent a message is for: the one it names, else the tenant's default.
 
-    ``None`` when the release has no such agent or it is disabled.
+    ``None`` when the release has no such agent, or it is disabled or retired.
     """
     slug = agent or routing_policy(release).default_agent
     config = release.find(AgentConfig, slug)
-    return slug if config is not None and config.enabled else None
+    return slug if config is not None and config.may_answer else None
 
 
 def agents_of(release: Release) -> dict[str, AgentFacts]:
     """Return what routing has to know of every agent of ``release``."""
     return {
         slug: AgentFacts(
-            enabled=agent.enabled,
+            enabled=agent.may_answer,
             members=tuple(agent.members),
             domain=agent.domain,
             next_state=dict(agent.next_state),

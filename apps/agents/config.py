@@ -1,11 +1,59 @@
 """Kinds: agent, prompt, model profile, memory policy."""
 
+from datetime import date
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from apps.runtime.config import BindingTo, Config, KindConfig, RefTo, outcomes_check
 from apps.runtime.i18n import gettext_noop as _
+
+
+# A date as text ("2026-05-31") or nothing: it is shown, compared and hashed as it is written.
+Day = Annotated[
+    str, StringConstraints(pattern=r"^([0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01]))?$")
+]
+
+
+class Lifecycle(Config):
+    """Where an agent is in its life. Active, deprecated (still answers), retired (never answers)."""
+
+    status: Literal["active", "deprecated", "retired"] = Field(
+        "active",
+        title=_("Status"),
+        description=_("deprecated: still answers, on its way out. retired: never answers again."),
+    )
+    deprecated_on: Day = Field(
+        "", title=_("Deprecated on"), description=_("The day, as 2026-05-31.")
+    )
+    retired_on: Day = Field(
+        "",
+        title=_("Retired on"),
+        description=_("The day, as 2027-05-31; a year after the deprecation by rule."),
+    )
+    replaced_by: Annotated[str, RefTo("agent")] = Field(
+        "", title=_("Replaced by"), description=_("The agent that takes over.")
+    )
+
+    @field_validator("deprecated_on", "retired_on")
+    @classmethod
+    def _day_exists(cls, day: str) -> str:
+        try:
+            if day:
+                date.fromisoformat(day)
+        except ValueError:
+            raise ValueError(f"there is no day {day}") from None
+        return day
+
+    @model_validator(mode="after")
+    def _in_order(self) -> "Lifecycle":
+        if self.status == "deprecated" and not self.deprecated_on:
+            raise ValueError("a deprecated agent needs the day in deprecated_on")
+        if self.status == "retired" and not self.retired_on:
+            raise ValueError("a retired agent needs the day in retired_on")
+        if self.deprecated_on and self.retired_on and self.retired_on < self.deprecated_on:
+            raise ValueError("retired_on lies before deprecated_on")
+        return self
 
 
 class AgentConfig(KindConfig):
@@ -18,11 +66,22 @@ class AgentConfig(KindConfig):
     description: str = Field(
         "", title=_("Description"), description=_("What this agent is for, in one sentence.")
     )
+    objective: str = Field(
+        "",
+        title=_("Objective"),
+        description=_("What the business wants to reach with it, and how that is seen."),
+        json_schema_extra={"widget": "text"},
+    )
     domain: str = Field(
         "", title=_("Domain"), description=_("Business domain, e.g. telecom or finance.")
     )
     enabled: bool = Field(
         True, title=_("Enabled"), description=_("A disabled agent is never chosen to answer.")
+    )
+    lifecycle: Lifecycle = Field(
+        default_factory=Lifecycle,
+        title=_("Lifecycle"),
+        description=_("Active, deprecated or retired, and since when."),
     )
     prompt: Annotated[str, RefTo("prompt")] = Field(
         title=_("Prompt"), description=_("The prompt this agent answers with.")
@@ -83,6 +142,11 @@ class AgentConfig(KindConfig):
     @classmethod
     def _outcomes_exist(cls, states: dict[str, str]) -> dict[str, str]:
         return outcomes_check(states)
+
+    @property
+    def may_answer(self) -> bool:
+        """Whether it is ever chosen: enabled and not retired."""
+        return self.enabled and self.lifecycle.status != "retired"
 
 
 class PromptConfig(KindConfig):
