@@ -1,5 +1,6 @@
 """Reads the process environment once. A wrong or missing value stops the process with its name."""
 
+import base64
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,17 @@ def number(name: str, default: float, *, low: float, high: float) -> float:
         raise ImproperlyConfigured(f"{name} must be a number from {low} to {high}.") from None
     if not low <= value <= high:
         raise ImproperlyConfigured(f"{name}={value:g} must be from {low} to {high}.")
+    return value
+
+
+def key_of_32_bytes(name: str, value: str) -> str:
+    """Return ``value``, base64 of 32 bytes or empty, or stop the process with ``name`` in the error."""
+    try:
+        fits = not value or len(base64.b64decode(value, validate=True)) == 32
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ImproperlyConfigured(f"{name} must be 32 bytes in base64.")
     return value
 
 

@@ -5,7 +5,14 @@ from pathlib import Path
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.translation import gettext_lazy as _
 
-from agentops.env import BASE_DIR, database, env, number, refuse_foreign_stores
+from agentops.env import (
+    BASE_DIR,
+    database,
+    env,
+    key_of_32_bytes,
+    number,
+    refuse_foreign_stores,
+)
 
 refuse_foreign_stores()
 
@@ -184,16 +191,30 @@ RELEASE_ENVIRONMENTS = ["dev", "staging", "production"]
 RELEASE_ENTRY_ENVIRONMENTS = ["dev", "staging"]
 # Dotted names: who must approve what, who is told of a change, what is done every sweep.
 CHANGE_POLICY = "apps.governance.approval.POLICY"
-CHANGE_LISTENERS: list[str] = ["apps.governance.notices.change_noticed"]
+CHANGE_LISTENERS: list[str] = [
+    "apps.governance.notices.change_noticed",
+    "apps.governance.webhooks.change_delivered",
+]
 TENANT_CHORES: list[str] = [
     "apps.releases.change_chores.changes_due",
     "apps.releases.canaries.canaries_watch",
-    "apps.governance.notices.mail_send",
+    "apps.governance.mailing.mail_send",
     "apps.governance.webhooks.webhooks_send",
 ]
 # Dotted names of what conversations know of a release: see ``releases.in_flight``.
 OPEN_CONVERSATIONS = "apps.conversations.in_flight.open_conversations"
 TURN_RATES = "apps.conversations.in_flight.turn_rates"
+# Signs the records of releases; empty: a key derived from SECRET_KEY. Public keys of other
+# installations, or of former keys, whose records count here too.
+RELEASE_SIGNING_KEY = key_of_32_bytes("RELEASE_SIGNING_KEY", env("RELEASE_SIGNING_KEY", default=""))
+RELEASE_TRUSTED_KEYS: list[str] = [
+    key_of_32_bytes("RELEASE_TRUSTED_KEYS", key)
+    for key in env.list("RELEASE_TRUSTED_KEYS", default=[])
+]
+# Dotted name of what was brought as evidence about a manifest, for the record of its release.
+RELEASE_EVIDENCE = "apps.governance.release_evidence.evidence_rows"
+# Dotted name: (tenant's slug, name) → the tenant's secret, "" when it is not set.
+TENANT_SECRET = "agentops.wiring.tenant_secret"  # noqa: S105  # a function's name
 BREAK_GLASS_HOURS = number("BREAK_GLASS_HOURS", 24, low=0.001, high=168)
 DEFAULT_ENVIRONMENT = "production"
 RELEASE_CACHE_SIZE = int(number("RELEASE_CACHE_SIZE", 64, low=1, high=10_000))
@@ -258,6 +279,30 @@ APPEND_SLASH = False
 LOGIN_URL = "console-login"
 LOGIN_REDIRECT_URL = "console-home"
 LOGOUT_REDIRECT_URL = "console-login"
+
+# -- who is told -------------------------------------------------------------------------------
+# Where people reach this product, for links in e-mails.
+PUBLIC_URL = env("PUBLIC_URL", default="").rstrip("/")
+EMAIL_HOST = env("EMAIL_HOST", default="")
+EMAIL_PORT = int(number("EMAIL_PORT", 587, low=1, high=65535))
+EMAIL_HOST_USER = env("EMAIL_HOST_USER", default="")
+EMAIL_HOST_PASSWORD = env("EMAIL_HOST_PASSWORD", default="")
+EMAIL_USE_TLS = env.bool("EMAIL_USE_TLS", default=True)
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = env("EMAIL_FROM", default="agentops@localhost")
+MAIL_LANGUAGE = env("MAIL_LANGUAGE", default="en")
+if MAIL_LANGUAGE not in ("en", "pt-br"):
+    raise ImproperlyConfigured(f"MAIL_LANGUAGE={MAIL_LANGUAGE} must be en or pt-br.")
+# Without a mail server the demo writes letters into files; production then sends none.
+EMAIL_BACKEND = (
+    "django.core.mail.backends.smtp.EmailBackend"
+    if EMAIL_HOST
+    else "django.core.mail.backends.filebased.EmailBackend"
+)
+EMAIL_FILE_PATH = DATA_DIR / "mail"
+MAIL_ENABLED = bool(EMAIL_HOST) or DEMO or DEBUG
+# Hosts inside that webhooks may be posted to, over plain http too; all others must be public.
+WEBHOOK_ALLOW_PRIVATE: list[str] = env.list("WEBHOOK_ALLOW_PRIVATE", default=[])
 
 # -- language, time, files ---------------------------------------------------------------------
 LANGUAGE_CODE = "en"

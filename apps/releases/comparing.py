@@ -30,8 +30,13 @@ def manifest_items(manifest: str) -> dict[tuple[str, str], Any]:
     return {(kind, slug): body for kind, items in kinds.items() for slug, body in items.items()}
 
 
-def items_changed(before: Items, after: Items) -> list[ItemChange]:
-    """Return every item that is not the same in both, by kind and slug."""
+def items_changed(
+    before: Items, after: Items, *, detailed: int = DETAILED_ITEMS
+) -> list[ItemChange]:
+    """Return every item that is not the same in both, by kind and slug.
+
+    The fields of the first ``detailed`` ones are told; of the rest, only that they changed.
+    """
     found: list[ItemChange] = []
     for kind, slug in sorted({*before, *after}):
         old, new = before.get((kind, slug)), after.get((kind, slug))
@@ -40,6 +45,6 @@ def items_changed(before: Items, after: Items) -> list[ItemChange]:
         elif new is None:
             found.append(ItemChange(kind, slug, "removed", []))
         elif fields := content_diff(old, new):
-            shown = fields if len(found) < DETAILED_ITEMS else None
+            shown = fields if len(found) < detailed else None
             found.append(ItemChange(kind, slug, "changed", shown))
     return found
