@@ -1,0 +1,96 @@
+"""Who must approve what in this tenant: the matrix, the quorums and the duties put together.
+
+``POLICY`` is what ``settings.CHANGE_POLICY`` names.
+"""
+
+from collections.abc import Sequence
+
+from django.conf import settings
+
+from apps.governance import raci
+from apps.governance.approval_models import RaciEntry, RiskQuorum
+from apps.governance.duties import duties_held
+from apps.governance.quorums import DEFAULTS as QUORUMS
+from apps.governance.quorums import Quorum
+from apps.releases.change_policy import HeldDuty, ItemEdit, Requirement, Risk
+
+
+def raci_matrix() -> dict[str, dict[str, str]]:
+    """Return the tenant's matrix: activity → duty → letters; rows of its own before the defaults."""
+    own: dict[str, dict[str, str]] = {}
+    for entry in RaciEntry.objects.all():
+        own.setdefault(entry.activity, {})[entry.duty] = entry.letters
+    return {
+        activity: {duty: own.get(activity, default).get(duty, "") for duty in raci.DUTIES}
+        for activity, default in raci.DEFAULTS.items()
+    }
+
+
+def risk_quorums() -> dict[str, Quorum]:
+    """Return the tenant's quorum of each risk class."""
+    own = {
+        row.risk: Quorum(approvals=row.approvals, extra_duty=row.extra_duty)
+        for row in RiskQuorum.objects.all()
+    }
+    return {name: own.get(name, default) for name, default in QUORUMS.items()}
+
+
+class Policy:
+    """``ChangePolicy`` by the tenant's own rules."""
+
+    def risks(self, edits: Sequence[ItemEdit]) -> list[Risk]:
+
+        return risk.risks(edits)
+
+    def risk_class(self, edits: Sequence[ItemEdit]) -> str:
+
+        return risk.risk_class(edits)
+
+    def requirement(self, *, edits: Sequence[ItemEdit], risk: str) -> Requirement:
+        matrix, quorum = raci_matrix(), risk_quorums()[risk]
+        activities = raci.activities_of(edits)
+        duties: set[str] = set()
+        for activity in activities:
+            duties.update(raci.approving(matrix[activity]))
+        # Somebody has to stand in for whoever is accountable: one person more.
+        unanswered = [a for a in activities if not raci.accountable(matrix[a])]
+        second = quorum.second_duty(duties)
+        if second:
+            duties.add(second)
+        return Requirement(
+            approvals=max(quorum.approvals, len(duties) + bool(unanswered)),
+            duties=tuple(duty for duty in raci.DUTIES if duty in duties),
+            activities=activities,
+            problems=tuple(
+                problem.message
+                for activity in activities
+                for problem in raci.row_problems(activity, matrix[activity])
+            ),
+        )
+
+    def deployment_requirement(self, environment: str) -> Requirement:
+        if not _is_production(environment):
+            return Requirement(approvals=1, duties=raci.DUTIES)
+        row = raci_matrix()[raci.PRODUCTION_DEPLOY]
+        return Requirement(
+            approvals=1,
+            duties=raci.approving(row),
+            activities=(raci.PRODUCTION_DEPLOY,),
+            problems=tuple(p.message for p in raci.row_problems(raci.PRODUCTION_DEPLOY, row)),
+        )
+
+    def binding_requirement(self, environment: str) -> Requirement:
+        # Where customers' data goes: operations, or whoever answers for security.
+        duties = (raci.SRE, raci.SECURITY) if _is_production(environment) else raci.DUTIES
+        return Requirement(approvals=1, duties=duties)
+
+    def duties_of(self, actor: str) -> list[HeldDuty]:
+        return duties_held(actor)
+
+
+POLICY = Policy()
+
+
+def _is_production(environment: str) -> bool:
+    """Return whether ``environment`` is the last one: where customers are answered."""
+    return environment == settings.RELEASE_ENVIRONMENTS[-1]
