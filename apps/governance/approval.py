@@ -39,12 +39,14 @@ class Policy:
     """``ChangePolicy`` by the tenant's own rules."""
 
     def risks(self, edits: Sequence[ItemEdit]) -> list[Risk]:
+        from apps.governance import risk as rules
 
-        return risk.risks(edits)
+        return rules.risks(edits)
 
     def risk_class(self, edits: Sequence[ItemEdit]) -> str:
+        from apps.governance import risk as rules
 
-        return risk.risk_class(edits)
+        return rules.risk_class(edits)
 
     def requirement(self, *, edits: Sequence[ItemEdit], risk: str) -> Requirement:
         matrix, quorum = raci_matrix(), risk_quorums()[risk]
