@@ -90,16 +90,23 @@ class Candidate:
         return [found.edit for found in self.items]
 
 
-def candidate_make(
+def items_patched(
     request: ChangeRequest, choices: Mapping[str, Choices] | None = None
-) -> Candidate:
+) -> tuple[PatchedItem, ...]:
     """Put the request's patches onto today's heads; ``choices`` as in ``request_rebase``."""
     patches = list(request.patches.select_related("base").order_by("kind", "slug"))
     items = _items_of(patches)
-    patched = tuple(
+    return tuple(
         patch_on_head(patch, items.get((patch.kind, patch.slug)), (choices or {}).get(str(patch)))
         for patch in patches
     )
+
+
+def candidate_make(
+    request: ChangeRequest, choices: Mapping[str, Choices] | None = None
+) -> Candidate:
+    """Return what ``request`` would make now; ``choices`` as in ``request_rebase``."""
+    patched = items_patched(request, choices)
     rows = head_rows()
     heads_sha256 = sha256_text(manifest_of_rows(rows))
     if any(found.conflicts or found.error for found in patched):

@@ -122,11 +122,49 @@ def item_save(
             _item_describe(item, labels, actor)
             return head
         _base_checked(item, base)
-        revision = _revision_create(item, valid, actor, note)
-        _item_describe(item, labels, actor, audited=False)
-        return revision_accept(
-            revision=revision, actor=actor, action="item.created" if created else "item.saved"
-        )
+        return _head_write(item, created, valid, labels, actor=actor, note=note, bump="minor")
+
+
+def item_write(
+    *,
+    kind: str,
+    slug: str,
+    valid: ValidContent,
+    labels: Mapping[str, str],
+    actor: str,
+    note: str,
+    bump: str,
+) -> Revision:
+    """Make ``valid`` the head of (kind, slug): what a published request does to an item.
+
+    ``bump``: which part of the revision's version rises (``major``, ``minor``, ``patch``). The head
+    is returned when the content is the same; ``labels`` are set in any case.
+    """
+    authority_required()
+    with tenant_transaction():
+        configuration_locked()
+        item, created = _item_found_or_created(kind, slug)
+        if item.head and not item.archived_at and item.head.content == valid.text:
+            _item_describe(item, labels, actor)
+            return item.head
+        return _head_write(item, created, valid, labels, actor=actor, note=note, bump=bump)
+
+
+def _head_write(
+    item: ConfigItem,
+    created: bool,
+    valid: ValidContent,
+    labels: Mapping[str, str],
+    *,
+    actor: str,
+    note: str,
+    bump: str,
+) -> Revision:
+    revision = _revision_create(item, valid, actor, note, bump)
+    _item_describe(item, labels, actor, audited=False)
+    return revision_accept(
+        revision=revision, actor=actor, action="item.created" if created else "item.saved"
+    )
 
 
 def revision_accept(
@@ -194,6 +232,14 @@ def item_archive(*, item: ConfigItem, actor: str) -> ConfigItem:
         users = item_head_users(item)
         if users:
             raise ItemInUse(users)
+        return item_leave(item=item, actor=actor)
+
+
+def item_leave(*, item: ConfigItem, actor: str) -> ConfigItem:
+    """Archive ``item``; that nobody names it any more is the gates' to find."""
+    authority_required()
+    with tenant_transaction():
+        configuration_locked()
         item.archived_at = timezone.now()
         item.save(update_fields=["archived_at", "updated_at"])
         HeadMove.objects.create(item=item, revision=None, actor=actor)
@@ -214,12 +260,14 @@ def _base_checked(item: ConfigItem, base: Revision | int | None) -> None:
         raise StaleBase(item=item, head=item.head)
 
 
-def _revision_create(item: ConfigItem, valid: ValidContent, actor: str, note: str) -> Revision:
+def _revision_create(
+    item: ConfigItem, valid: ValidContent, actor: str, note: str, bump: str
+) -> Revision:
     newest = Revision.objects.filter(item=item).aggregate(Max("number"))["number__max"] or 0
     revision: Revision = Revision.objects.create(
         item=item,
         number=newest + 1,
-        version=f"1.{newest}.0",
+        version=version_after(item.head.version if item.head else "", bump),
         content=valid.text,
         digest=valid.digest,
         author=actor,
@@ -231,6 +279,17 @@ def _revision_create(item: ConfigItem, valid: ValidContent, actor: str, note: st
         for found in references(valid.config)
     )
     return revision
+
+
+def version_after(version: str, bump: str) -> str:
+    """Return the SemVer that follows ``version``; the first one of an item is 1.0.0."""
+    parts = version.split(".")
+    if len(parts) != 3 or not all(part.isdigit() for part in parts):
+        return "1.0.0"
+    major, minor, patch = map(int, parts)
+    if bump == "major":
+        return f"{major + 1}.0.0"
+    return f"{major}.{minor + 1}.0" if bump == "minor" else f"{major}.{minor}.{patch + 1}"
 
 
 def _item_describe(
@@ -287,8 +346,7 @@ def release_publish(*, actor: str, note: str = "") -> Release:
         if not item_heads().exists():
             raise GateRefused([Problem(message=_("There is nothing to publish."))])
         manifest = manifest_of_heads()
-        sha256 = sha256_text(manifest)
-        existing: Release | None = Release.objects.filter(sha256=sha256).first()
+        existing = release_same(sha256_text(manifest))
         if existing is not None:
             return existing
         parent = Release.objects.defer("manifest").order_by("-number").first()
@@ -301,8 +359,33 @@ def release_publish(*, actor: str, note: str = "") -> Release:
                 parent_id=str(parent.pk) if parent else "",
             )
         )
+        return release_freeze(
+            manifest=manifest, parent=parent, problems=problems, actor=actor, note=note
+        )
+
+
+def release_same(sha256: str) -> Release | None:
+    """Return the release with this manifest, without its text, or None."""
+    found: Release | None = Release.objects.defer("manifest").filter(sha256=sha256).first()
+    return found
+
+
+def release_freeze(
+    *,
+    manifest: str,
+    parent: Release | None,
+    problems: Sequence[Problem],
+    actor: str,
+    note: str,
+) -> Release:
+    """Store ``manifest``, which the gates passed with ``problems``, as the tenant's next release."""
+    authority_required()
+    with tenant_transaction():
+        configuration_locked()
+        sha256 = sha256_text(manifest)
+        newest = Release.objects.aggregate(Max("number"))["number__max"] or 0
         published: Release = Release.objects.create(
-            number=parent.number + 1 if parent else 1,
+            number=newest + 1,
             manifest=manifest,
             sha256=sha256,
             parent=parent,
