@@ -22,6 +22,12 @@ from apps.releases.change_approvals import editors_of, terms_digest
 from apps.releases.change_candidate import candidate_make
 from apps.releases.change_models import Approval, ChangeComment, ChangePatch, ChangeRequest
 from apps.releases.change_policy import change_policy
+from apps.releases.change_publishing import break_glass_ratify as break_glass_ratify
+from apps.releases.change_publishing import break_glass_revert as break_glass_revert
+from apps.releases.change_publishing import request_break_glass as request_break_glass
+from apps.releases.change_publishing import request_publish as request_publish
+from apps.releases.change_publishing import request_schedule as request_schedule
+from apps.releases.change_publishing import request_unschedule as request_unschedule
 from apps.releases.change_refusals import ApprovalsMissing as ApprovalsMissing
 from apps.releases.change_refusals import ChangeRefused as ChangeRefused
 from apps.releases.change_refusals import IncompleteRequest as IncompleteRequest
