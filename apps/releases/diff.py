@@ -5,18 +5,17 @@ from collections.abc import Iterator
 from difflib import ndiff
 from typing import Any, Literal, TypedDict
 
+from apps.releases.places import entry_path, field_path, keyed_pair
 from apps.runtime.canonical import canonical_json
 
 # Longer strings, and those of several lines, are shown line by line.
 LONG_TEXT = 80
-# What names an entry of a list of objects, first match wins.
-LIST_KEYS = ("code", "name", "slug")
 
 Change = Literal["added", "removed", "changed", "text", "moved"]
 
 
 class FieldChange(TypedDict):
-    """One change: ``path`` is dotted, list entries by their key: ``input[MSK].on_deny``.
+    """One change: ``path`` is dotted, list entries by their key, see ``places``.
 
     ``text``: both sides are long strings, see ``text_lines``. ``moved``: the same entries in
     another order.
@@ -56,7 +55,7 @@ def _diff_fields(
     before: dict[str, Any], after: dict[str, Any], path: str, brackets: bool = False
 ) -> Iterator[FieldChange]:
     for key in sorted({*before, *after}):
-        inner = f"{path}[{key}]" if brackets else f"{path}.{key}" if path else key
+        inner = entry_path(path, key) if brackets else field_path(path, key)
         if key not in before:
             yield _change(inner, None, after[key], "added")
         elif key not in after:
@@ -66,8 +65,9 @@ def _diff_fields(
 
 
 def _diff_lists(before: list[Any], after: list[Any], path: str) -> Iterator[FieldChange]:
-    old, new = _keyed(before), _keyed(after)
-    if old is not None and new is not None:
+    by_key = keyed_pair(before, after)
+    if by_key is not None:
+        old, new = by_key
         yield from _diff_fields(old, new, path, brackets=True)
         yield from _moved(list(old), list(new), path)
     elif all(_is_scalar(entry) for entry in [*before, *after]):
@@ -104,17 +104,6 @@ def _kept(entries: list[Any], shared: Counter[tuple[str, Any]]) -> list[Any]:
             left[_identity(entry)] -= 1
             kept.append(entry)
     return kept
-
-
-def _keyed(entries: list[Any]) -> dict[str, Any] | None:
-    """Return the entries by their own key, or ``None`` when they have none that is unique."""
-    if not all(isinstance(entry, dict) for entry in entries):
-        return None
-    for key in LIST_KEYS:
-        names = [entry.get(key) for entry in entries]
-        if all(isinstance(name, str) for name in names) and len(set(names)) == len(names):
-            return {entry[key]: entry for entry in entries}
-    return None
 
 
 def _identity(entry: Any) -> tuple[str, Any]:
