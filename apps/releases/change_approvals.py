@@ -37,12 +37,17 @@ def terms_digest(request: ChangeRequest) -> str:
     Environment, what becomes of open conversations, version step, and the labels of items (owners).
     """
     labels = request.patches.exclude(labels="{}").order_by("kind", "slug")
+    return terms_of(request, list(labels.values_list("kind", "slug", "labels")))
+
+
+def terms_of(request: ChangeRequest, labels: Sequence[tuple[str, str, str]]) -> str:
+    """``terms_digest`` with the (kind, slug, labels) of the patches that set any, in order."""
     terms = {
         "environment": request.environment,
         "in_flight": request.in_flight,
         "max_pin_hours": request.max_pin_hours,
         "bump": request.bump,
-        "labels": [list(row) for row in labels.values_list("kind", "slug", "labels")],
+        "labels": [list(row) for row in labels],
     }
     return sha256_text(canonical_json(terms))
 

@@ -1,7 +1,7 @@
 """What a request would make: its patches on today's heads, and the manifest of that. Reads only."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -95,6 +95,13 @@ def items_patched(
 ) -> tuple[PatchedItem, ...]:
     """Put the request's patches onto today's heads; ``choices`` as in ``request_rebase``."""
     patches = list(request.patches.select_related("base").order_by("kind", "slug"))
+    return patches_on_heads(patches, choices)
+
+
+def patches_on_heads(
+    patches: Sequence[ChangePatch], choices: Mapping[str, Choices] | None = None
+) -> tuple[PatchedItem, ...]:
+    """Put ``patches``, of whatever requests, onto today's heads: one query for all."""
     items = _items_of(patches)
     return tuple(
         patch_on_head(patch, items.get((patch.kind, patch.slug)), (choices or {}).get(str(patch)))

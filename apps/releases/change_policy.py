@@ -75,6 +75,9 @@ class ChangePolicy(Protocol):
     def requirement(self, *, edits: Sequence[ItemEdit], risk: str) -> Requirement:
         """Return who must approve a request with these edits of this class."""
 
+    def requirements(self, asked: Sequence[tuple[Sequence[ItemEdit], str]]) -> list[Requirement]:
+        """``requirement`` of many requests, each its edits and class, in as many queries as of one."""
+
     def deployment_requirement(self, environment: str) -> Requirement:
         """Return the duties of which the person who deploys to ``environment`` must hold one."""
 
