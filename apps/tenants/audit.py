@@ -63,18 +63,34 @@ def without_secrets(value: Any) -> Any:
 
 
 def trail_verify(tenant: Tenant) -> TrailState:
-    """Walk ``tenant``'s trail from the first entry and say where it first breaks, if it does."""
+    """Walk ``tenant``'s trail from the first entry and say where it first breaks, if it does.
+
+    The tenant's own row knows where the trail ends: an end that was cut off, exchanged or added is
+    found too. Entries appended meanwhile do no harm.
+    """
     with tenant_transaction(tenant):
-        last = Tenant.objects.values_list("audit_sequence", "audit_hash").get(pk=tenant.pk)
+        ends_at, ends_with = _end(tenant)
         count, previous = 0, ""
         for entry in AuditEntry.objects.order_by("sequence").iterator(chunk_size=1000):
             reason = _fault(entry, expected=count + 1, previous=previous)
+            if not reason and entry.sequence == ends_at and entry.hash != ends_with:
+                reason = "it is not what the trail ended with"
             if reason:
-                return TrailState(tenant.slug, count, entry.sequence, reason)
+                return TrailState(tenant.slug, count, count + 1, reason)
             count, previous = entry.sequence, entry.hash
-        if last != (count, previous):
+        if count < ends_at:
             return TrailState(tenant.slug, count, count + 1, "the trail's end is missing")
+        ends_at, _hash = _end(tenant)
+        if count > ends_at:
+            return TrailState(tenant.slug, ends_at, ends_at + 1, "it was added past the end")
         return TrailState(tenant.slug, count)
+
+
+def _end(tenant: Tenant) -> tuple[int, str]:
+    row: tuple[int, str] = Tenant.objects.values_list("audit_sequence", "audit_hash").get(
+        pk=tenant.pk
+    )
+    return row
 
 
 def _fault(entry: AuditEntry, *, expected: int, previous: str) -> str:
