@@ -12,6 +12,7 @@ from contextvars import ContextVar
 
 from django.utils.translation import gettext as _
 
+_SETTING_UP = "setting up: "
 _authority: ContextVar[str] = ContextVar("configuration_authority", default="")
 
 
@@ -22,7 +23,7 @@ class ChangeRequestRequired(RuntimeError):
 @contextmanager
 def setting_up(reason: str) -> Iterator[None]:
     """Let the block change heads, publish and deploy directly. ``reason``: for whom reads the code."""
-    with authority(f"setting up: {reason}"):
+    with authority(f"{_SETTING_UP}{reason}"):
         yield
 
 
@@ -34,6 +35,16 @@ def authority(of: str) -> Iterator[None]:
         yield
     finally:
         _authority.reset(token)
+
+
+def authority_held() -> str:
+    """Return what is under way that allows it, "" when nothing is."""
+    return _authority.get()
+
+
+def is_setting_up() -> bool:
+    """Return whether the block is one of ``setting_up``, where windows and duties do not hold."""
+    return _authority.get().startswith(_SETTING_UP)
 
 
 def authority_required() -> None:

@@ -211,11 +211,11 @@ def test_release_deploy__first_time__points_the_environment_at_it(billing: Tenan
     assert Deployment.objects.get(environment="production").release == release
     assert (deployment.bindings_version, deployment.deployed_by) == (1, ALICE)
     assert audited()[-1] == (ALICE, "release.deployed", "environment:production")
-    assert json.loads(AuditEntry.objects.latest("sequence").detail) == {
-        "previous": None,
-        "release": 1,
-        "sha256": release.sha256,
-    }
+    detail = json.loads(AuditEntry.objects.latest("sequence").detail)
+    assert (detail["previous"], detail["release"], detail["sha256"]) == (None, 1, release.sha256)
+    assert (detail["in_flight"], detail["max_pin_hours"], detail["verb"]) == (
+        "follow", 72, "deploy",
+    )  # fmt: skip
 
 
 def test_release_deploy__older_release__is_audited_as_rolled_back(billing: Tenant) -> None:
