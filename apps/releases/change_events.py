@@ -22,7 +22,7 @@ EVENTS = (
     "environment.deployed", "environment.promoted", "environment.rolled_back",
     "environment.canary_started", "environment.canary_stopped", "environment.canary_finished",
     "environment.frozen", "binding.proposed", "binding.decided",
-    "duty.granted", "duty.ended",
+    "duty.granted", "duty.ended", "responsibility.changed", "quorum.changed",
 )  # fmt: skip
 """Every event; the audit trail has an entry of the same name."""
 

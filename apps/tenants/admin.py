@@ -92,6 +92,13 @@ class MembershipAdmin(TenantAdmin):
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return ("user", "role", "created_at") if obj else ("username", "role")
 
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        form = super().get_form(request, obj, change, **kwargs)
+        form.actor = actor_of(request)  # a class of this request's own
+        return form
+
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False  # a role is taken away and another given: two lines in the trail
 

@@ -17,6 +17,7 @@ from unfold.widgets import (
 
 from apps.tenants.models import TENANT_SLUG, ApiKey, Membership, Tenant, User
 from apps.tenants.roles import KEY_SCOPES
+from apps.tenants.services import is_own_role
 
 
 def _environments() -> list[tuple[str, str]]:
@@ -47,6 +48,9 @@ class MembershipForm(forms.ModelForm):  # type: ignore[type-arg]
         label=_("user name"), max_length=150, widget=UnfoldAdminTextInputWidget()
     )
 
+    # Who gives the role; the page sets it.
+    actor = ""
+
     class Meta:
         model = Membership
         fields = ("username", "role")
@@ -55,6 +59,10 @@ class MembershipForm(forms.ModelForm):  # type: ignore[type-arg]
         user = User.objects.filter(username=self.cleaned_data["username"], is_active=True).first()
         if user is None:
             raise forms.ValidationError(_("There is no active person with this user name."))
+        if is_own_role(user=user, actor=self.actor):
+            raise forms.ValidationError(
+                _("Nobody gives a role to themselves: ask another tenant admin.")
+            )
         return user
 
     def clean(self) -> dict[str, Any]:

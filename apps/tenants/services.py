@@ -45,6 +45,10 @@ class ForeignPerson(ValueError):
     """A personal key is issued by the person it acts as, who must be a member, and nobody else."""
 
 
+class OwnRole(ValueError):
+    """Somebody would give a role to themselves in a tenant that has others to ask."""
+
+
 class LastTenantAdmin(ValueError):
     """A tenant keeps at least one tenant admin."""
 
@@ -98,11 +102,15 @@ def tenant_update(*, tenant: Tenant, name: str, demo_keyless: bool, actor: str) 
 def membership_grant(*, user: User, role: str, actor: str) -> Membership:
     """Give ``user`` a role in the current tenant; granting it twice changes nothing.
 
-    Raises ``UnknownRole``. The user may sign in to the admin from now on.
+    Raises ``UnknownRole``, and ``OwnRole``: a role brings duties of approval, and nobody gives
+    themselves one, except in a tenant that has nobody else yet. The user may sign in to the admin
+    from now on.
     """
     if role not in Role.values:
         raise UnknownRole(role)
     with tenant_transaction():
+        if is_own_role(user=user, actor=actor):
+            raise OwnRole(role)
         membership: Membership
         membership, created = Membership.objects.get_or_create(user=user, role=role)
         if not created:
@@ -117,6 +125,13 @@ def membership_grant(*, user: User, role: str, actor: str) -> Membership:
             detail={"role": role},
         )
     return membership
+
+
+def is_own_role(*, user: User, actor: str) -> bool:
+    """Return whether ``actor`` would give ``user``, themselves, a role that somebody else should."""
+    if actor != f"user:{user.get_username()}":
+        return False
+    return Membership.objects.filter(user__is_active=True).exclude(user=user).exists()
 
 
 def membership_revoke(*, membership: Membership, actor: str) -> None:

@@ -131,3 +131,16 @@ def test_services__in_the_other_tenant__do_not_reach_a_key(world):
         services.api_key_revoke(key=key, actor="user:charlie")
     with tenant_transaction(world.acme):
         assert ApiKey.objects.get(pk=key.pk).revoked_at is None
+
+
+def test_membership_grant__to_oneself__is_refused_unless_nobody_else_is_there(in_acme):
+    with pytest.raises(services.OwnRole):
+        services.membership_grant(user=in_acme.alice, role=Role.APPROVER, actor="user:alice")
+    assert set(Membership.objects.values_list("user__username", "role")) == {
+        ("alice", "tenant_admin"),
+        ("bob", "auditor"),
+    }
+    in_acme.bob.is_active = False
+    in_acme.bob.save()
+    services.membership_grant(user=in_acme.alice, role=Role.APPROVER, actor="user:alice")
+    assert Membership.objects.filter(user=in_acme.alice).count() == 2
