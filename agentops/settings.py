@@ -183,6 +183,17 @@ RELEASE_GATES: list[str] = [
     "apps.releases.gates.schema",
     "apps.releases.gates.references_resolve",
     "agentops.gates.states.next_states_exist",
+    "agentops.gates.agents.unreachable_agents",
+    "agentops.gates.agents.agents_in_service",
+    "agentops.gates.intents.intents_overlap",
+    "agentops.gates.intents.intents_shadowed",
+    "agentops.gates.tools.arguments_filled",
+    "agentops.gates.tools.actions_confirmed",
+    "agentops.gates.tools.contract_pins",
+    "agentops.gates.items.unused_items",
+    "agentops.gates.items.missing_owners",
+    "agentops.gates.texts.prompt_variables",
+    "agentops.gates.texts.translations",
 ]
 # Dotted name: gate code → the level a tenant has set.
 GATE_LEVELS = "apps.governance.gate_levels.levels"

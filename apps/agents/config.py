@@ -8,7 +8,6 @@ from pydantic import Field, StringConstraints, field_validator, model_validator
 from apps.runtime.config import BindingTo, Config, KindConfig, RefTo, outcomes_check
 from apps.runtime.i18n import gettext_noop as _
 
-
 # A date as text ("2026-05-31") or nothing: it is shown, compared and hashed as it is written.
 Day = Annotated[
     str, StringConstraints(pattern=r"^([0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01]))?$")

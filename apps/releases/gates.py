@@ -27,6 +27,8 @@ from apps.runtime.release import Release
 log = logging.getLogger(__name__)
 
 Level = Literal["block", "warn", "off", "passed"]
+# Results are stored with every release and read by people.
+MAX_FINDINGS = 200
 Key = tuple[str, str]
 
 
@@ -162,10 +164,23 @@ def _findings(info: GateInfo, level: Level, context: GateContext) -> list[Proble
         log.exception("gate %s broke", info.code)
         text = _("The gate “%(gate)s” broke, so nothing was checked by it. The log says why.")
         return [Problem(message=text % {"gate": info.title}, gate=info.code)]
-    return [
-        replace(problem, gate=info.code, level="warn" if level == "warn" else problem.level)
-        for problem in found
-    ]
+    return _capped(
+        info.code,
+        [
+            replace(problem, gate=info.code, level="warn" if level == "warn" else problem.level)
+            for problem in found
+        ],
+    )
+
+
+def _capped(gate: str, found: list[Problem]) -> list[Problem]:
+    """Return the findings a person still reads, those that block first, and how many more."""
+    if len(found) <= MAX_FINDINGS:
+        return found
+    found = sorted(found, key=lambda problem: problem.level != "block")
+    shown, rest = found[:MAX_FINDINGS], found[MAX_FINDINGS:]
+    text = _("… and %(count)s more of this gate.") % {"count": len(rest)}
+    return [*shown, replace(rest[0], message=text, kind="", slug="", path="", missing="")]
 
 
 def _completed(context: GateContext) -> GateContext:

@@ -79,9 +79,7 @@ def arguments_map(turn: Turn, slug: str, tool: ToolConfig, explicit: Mapping[str
 
 
 def _compile(release: Release, slug: str, tool: ToolConfig) -> Sources:
-    own = release.find(ParameterMappingConfig, slug) or next(
-        (m for m in release.all(ParameterMappingConfig).values() if m.tool == slug), None
-    )
+    own = release.find(ParameterMappingConfig, slug) or _by_tool(release).get(slug)
     shared = release.find(ParameterMappingConfig, GLOBAL_MAPPING)
     layers = [mapping for mapping in (own, shared) if mapping is not None]
     context: dict[str, list[str]] = {}
@@ -100,6 +98,18 @@ def _compile(release: Release, slug: str, tool: ToolConfig) -> Sources:
         customer=frozenset(n for n, keys in declared.items() if protected.intersection(keys)),
         defaults=defaults,
     )
+
+
+def _by_tool(release: Release) -> dict[str, ParameterMappingConfig]:
+    """Return tool → the first mapping that names it."""
+    key = "tools:mapping_by_tool"
+    if key not in release.derived:
+        found: dict[str, ParameterMappingConfig] = {}
+        for mapping in release.all(ParameterMappingConfig).values():
+            found.setdefault(mapping.tool, mapping)
+        release.derived[key] = found
+    by_tool: dict[str, ParameterMappingConfig] = release.derived[key]
+    return by_tool
 
 
 def _customer_keys(release: Release) -> set[str]:
