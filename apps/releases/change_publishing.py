@@ -27,12 +27,8 @@ from apps.releases.change_refusals import (
     WrongState,
 )
 from apps.releases.content import content_validate
-from apps.releases.environment_services import (
-    Frozen,
-    frozen_until,
-    release_deploy,
-    requests_arrived,
-)
+from apps.releases.deploying import frozen_check, requests_arrived
+from apps.releases.environment_services import release_deploy
 from apps.releases.freezing import manifest_of_heads
 from apps.releases.gates import Problem
 from apps.releases.models import ConfigItem, Deployment, Release
@@ -72,7 +68,7 @@ def request_publish(*, request: ChangeRequest, actor: str) -> Release:
         request = core.request_locked(request)
         after = core.state_check(request, "publish")
         environment = entry_environment(request.environment)
-        _frozen_check(environment)
+        frozen_check(environment)
         candidate = core.candidate_fresh(request)
         core.risk_declared(request)
         count = approvals_counted(request, core.requirement_of(request, candidate))
@@ -83,7 +79,7 @@ def request_publish(*, request: ChangeRequest, actor: str) -> Release:
         with authority(f"change request {request.number}"):
             release = _freeze(request, candidate, problems, actor)
             request.status = after
-            _live(request, release, problems)
+            _live(request, release)
             core.told(request, "change.published", actor, release=release.number)
             release_deploy(
                 release=release,
@@ -97,12 +93,6 @@ def request_publish(*, request: ChangeRequest, actor: str) -> Release:
         core.others_stale(request, actor)
         request.refresh_from_db()
         return release
-
-
-def _frozen_check(environment: str) -> None:
-    window = frozen_until(environment, timezone.now())
-    if window is not None:
-        raise Frozen(window)
 
 
 def _freeze(
@@ -135,11 +125,10 @@ def _freeze(
     )
 
 
-def _live(request: ChangeRequest, release: Release, problems: list[Problem]) -> None:
+def _live(request: ChangeRequest, release: Release) -> None:
     request.release, request.published_at = release, timezone.now()
     request.closed_at = request.published_at
     request.scheduled_for = None
-    del problems
     request.save()
 
 
@@ -222,7 +211,7 @@ def request_break_glass(
             request.status = after
             request.broken_glass_by, request.broken_glass_reason = actor, reason
             request.broken_glass_until, request.environment = until, environment
-            _live(request, release, problems)
+            _live(request, release)
             core.told(
                 request, "change.broken_glass", actor,
                 release=release.number, reason=reason, until=until.isoformat(),

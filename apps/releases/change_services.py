@@ -510,8 +510,14 @@ def _turn_down(
 def _decision_store(
     request: ChangeRequest, actor: str, decision: str, comment: str, duties: Sequence[str]
 ) -> Approval:
-    """Store a decision of a person who holds a duty: one of ``duties``, or (none named) any."""
-    held = change_policy().duties_of(actor)
+    """Store a decision of a person who holds a duty: one of ``duties``, or (none named) any.
+
+    A duty held on behalf of an editor counts for nothing: nobody gets round a second person by
+    delegating to one.
+    """
+    barred = {request.author, *editors_of(request)}
+    barred |= {name.removeprefix("user:") for name in barred}
+    held = [duty for duty in change_policy().duties_of(actor) if duty.on_behalf_of not in barred]
     counting = [found for found in held if not duties or found.duty in duties]
     if not held:
         raise NotAnApprover(
