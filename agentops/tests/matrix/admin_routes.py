@@ -113,6 +113,12 @@ API_KEY: Pages = {
     **standard(NO_UUID),
     "<path:object_id>/revoke/": lambda label: thing(label, "revoke/", absent=NO_UUID),
 }
+WEBHOOK: Pages = {
+    **standard(NO_UUID),
+    "<path:object_id>/test/": lambda label: thing(
+        label, "test/", absent=NO_UUID, call=Call("post"), status=302, shows=None
+    ),
+}
 AUDIT: Pages = standard(NO_NUMBER, adding=False)
 MEMBERSHIP: Pages = {
     **standard(NO_NUMBER),
@@ -149,6 +155,8 @@ MODELS: dict[str, Pages] = {
     "releases.release": RELEASE,
     "releases.deployment": DEPLOYMENT,
     "releases.binding": BINDING,
+    "governance.notification": standard(NO_NUMBER, adding=False),
+    "governance.webhookendpoint": WEBHOOK,
     "tenants.apikey": API_KEY,
     "tenants.auditentry": AUDIT,
     "tenants.membership": MEMBERSHIP,

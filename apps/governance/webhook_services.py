@@ -1,0 +1,121 @@
+"""Writes of webhook endpoints. All inside a tenant scope."""
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.utils.translation import gettext as _
+
+from apps.governance.approval_models import WebhookEndpoint
+from apps.governance.posting import AddressRefused, address_parse
+from apps.releases.binding_values import InvalidBinding, address_check, credential_check
+from apps.releases.change_events import EVENTS
+from apps.tenants.scope import tenant_transaction
+from apps.tenants.services import audit_append
+
+FAMILIES = sorted({event.partition(".")[0] + ".*" for event in EVENTS})
+FIELDS = ("name", "url", "secret_name", "events", "enabled")
+
+
+class InvalidWebhook(ValueError):
+    """A webhook's value is not acceptable. ``errors``: field → sentence."""
+
+    def __init__(self, errors: dict[str, str]) -> None:
+        self.errors = errors
+        super().__init__(" ".join(errors.values()))
+
+
+def webhook_check(*, name: str, url: str, secret_name: str, events: str) -> None:
+    """Raise ``InvalidWebhook`` unless these values may be saved."""
+    errors = {}
+    if not name.strip() or len(name) > 120:
+        errors["name"] = _("A name has 1 to 120 characters.")
+    if problem := _address_problem(url):
+        errors["url"] = problem
+    try:
+        credential_check(secret_name)
+    except InvalidBinding as error:
+        errors["secret_name"] = str(error)
+    listed = events.replace(",", " ").split()
+    unknown = [event for event in listed if event not in (*EVENTS, *FAMILIES, "*")]
+    if not listed:
+        errors["events"] = _("Name at least one event, or * for all of them.")
+    elif unknown:
+        errors["events"] = _("No such event: %(names)s.") % {"names": ", ".join(unknown)}
+    if errors:
+        raise InvalidWebhook(errors)
+
+
+def _address_problem(url: str) -> str:
+    try:
+        address_check(url)
+        address_parse(url, private=settings.WEBHOOK_ALLOW_PRIVATE)
+    except InvalidBinding as error:
+        return str(error)
+    except AddressRefused:
+        return _("The address must begin with https://.")
+    return ""
+
+
+def webhook_save(
+    *,
+    actor: str,
+    name: str,
+    url: str,
+    secret_name: str,
+    events: str = "*",
+    enabled: bool = True,
+    endpoint: WebhookEndpoint | None = None,
+) -> WebhookEndpoint:
+    """Make a webhook, or change ``endpoint``; saving what it already is writes nothing.
+
+    Raises ``InvalidWebhook``, also for a name that another one has.
+    """
+    webhook_check(name=name, url=url, secret_name=secret_name, events=events)
+    after = {
+        "name": name.strip(),
+        "url": url,
+        "secret_name": secret_name,
+        "events": " ".join(events.replace(",", " ").split()),
+        "enabled": enabled,
+    }
+    with tenant_transaction():
+        same_name = WebhookEndpoint.objects.filter(name=after["name"])
+        if same_name.exclude(pk=endpoint.pk if endpoint else None).exists():
+            raise InvalidWebhook({"name": _("There is a webhook of this name.")})
+        row = _locked(endpoint)
+        before = _values(row) if endpoint else {}
+        if before == after:
+            return row
+        for field, value in after.items():
+            setattr(row, field, value)
+        row.created_by = row.created_by or actor
+        row.save()
+        audit_append(
+            actor=actor,
+            action="webhook.changed" if endpoint else "webhook.added",
+            entity=f"webhook:{row.name}",
+            detail={"before": _shown(before), "after": _shown(after)},
+        )
+    return row
+
+
+def _locked(endpoint: WebhookEndpoint | None) -> WebhookEndpoint:
+    if endpoint is None:
+        return WebhookEndpoint()
+    row: WebhookEndpoint = WebhookEndpoint.objects.select_for_update(no_key=True).get(
+        pk=endpoint.pk
+    )
+    return row
+
+
+def _values(endpoint: WebhookEndpoint) -> dict[str, Any]:
+    return {field: getattr(endpoint, field) for field in FIELDS}
+
+
+def _shown(values: dict[str, Any]) -> dict[str, Any]:
+    """Return what the trail keeps: of the address only its host, for some carry a token in the path."""
+    if not values:
+        return {}
+    kept = {field: values[field] for field in ("name", "events", "enabled")}
+    return {**kept, "host": urlsplit(values["url"]).netloc, "signed_with": values["secret_name"]}
