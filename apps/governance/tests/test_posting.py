@@ -4,13 +4,19 @@ import base64
 import hashlib
 import hmac
 import socket
+from typing import Any
 
 import pytest
 
 from apps.governance.posting import AddressRefused, address_parse, post_signed, signature
 from apps.governance.tests.hooks import receiving
 
-SENT = {"secret": "a secret of acme", "identity": "d1", "timestamp": 1_700_000_000, "body": b"{}"}
+SENT: dict[str, Any] = {
+    "secret": "a secret of acme",
+    "identity": "d1",
+    "timestamp": 1_700_000_000,
+    "body": b"{}",
+}
 HERE = ("127.0.0.1",)
 
 
@@ -86,8 +92,13 @@ def test_post__to_a_server__is_signed_over_id_time_and_body():
 
 
 def test_signature__with_another_secret_body_or_time__is_another():
-    base = {"secret": "s", "identity": "i", "timestamp": 1, "body": b"b"}
-    changed = [{"secret": "t"}, {"identity": "j"}, {"timestamp": 2}, {"body": b"c"}]
+    base: dict[str, Any] = {"secret": "s", "identity": "i", "timestamp": 1, "body": b"b"}
+    changed: list[dict[str, Any]] = [
+        {"secret": "t"},
+        {"identity": "j"},
+        {"timestamp": 2},
+        {"body": b"c"},
+    ]
     assert len({signature(**{**base, **change}) for change in [{}, *changed]}) == 5
 
 
