@@ -13,10 +13,12 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import F, QuerySet, Subquery
+from django.db.models import F, OuterRef, QuerySet, Subquery
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
+from apps.conversations.asking import agent_asked, agent_in, standing_of
+from apps.conversations.choosing import release_choose, release_forced, release_target
 from apps.conversations.events import reply_events
 from apps.conversations.inbound import inbound_digest, inbound_read, inbound_values
 from apps.conversations.models import Message, OutboundMessage, Session, TurnRecord
@@ -24,7 +26,13 @@ from apps.conversations.record import turn_record
 from apps.conversations.sealing import seal, unseal
 from apps.conversations.stored import stored_id, stored_time
 from apps.releases.models import Deployment
-from apps.releases.selectors import deployed_note, deployed_seen, release_load
+from apps.releases.pointers import Pointer, pointer_read
+from apps.releases.selectors import (
+    deployed_note,
+    deployed_pointer,
+    deployed_seen,
+    release_load,
+)
 from apps.runtime.canonical import canonical_json
 from apps.runtime.ports import LeaseLost
 from apps.runtime.turn import Inbound, SessionState, Turn
@@ -41,6 +49,10 @@ class UnknownAgent(Exception):
 
 class ForeignSession(Exception):
     """The caller's token opens another session."""
+
+
+class OtherEnvironment(Exception):
+    """The conversation belongs to another environment than the caller's, which it names."""
 
 
 class MessageIdReused(Exception):
@@ -85,52 +97,70 @@ def turn_accept(
 
     ``only_session``: the one session key the caller may write to, when a token says so.
 
-    The statement that locks the session also reads which release the environment runs, so a deploy
-    holds from the very next message. Raises ``NotDeployed``, ``UnknownAgent``, ``ForeignSession``,
-    ``MessageIdReused``.
+    The statement that locks the session also reads what the environment runs, so a deploy holds from
+    the very next message; which release that is for this conversation says ``choosing``. Raises
+    ``NotDeployed``, ``UnknownAgent``, ``ForeignSession``, ``OtherEnvironment``, ``MessageIdReused``.
     """
     tenant_id = current_tenant_id()
+    known = deployed_seen(tenant_id, environment) or _deployed_now(environment)
     while True:
-        known = deployed_seen(tenant_id, environment) or _deployed_now(environment)
-        agent = _requested_agent(known, inbound.agent)
+        agent = agent_asked(
+            pointer=known, tenant_slug=tenant_slug, name=inbound.session, agent=inbound.agent
+        )
+        if agent is None:
+            # What this process last saw may be old.
+            known, seen = _deployed_now(environment), known
+            if known == seen:
+                raise UnknownAgent(inbound.agent or "")
+            continue
         if only_session and only_session != f"{tenant_slug}:{agent}:{inbound.session}":
             raise ForeignSession(only_session)
         with tenant_transaction(tenant_id):
-            session, release_id, bindings_version = _session_lock(
+            session, pointer, bindings_version = _session_lock(
                 inbound, tenant_slug, agent, environment
             )
-            deployed_note(tenant_id, environment, release_id)
-            if release_id == known or _requested_agent(release_id, inbound.agent) == agent:
+            deployed_note(tenant_id, environment, pointer)
+            release_id = _release_of(session, agent, inbound.agent, pointer, known)
+            if release_id is not None:
                 return _turn_store(inbound, session, release_id, bindings_version)
-            # The default agent changed between the two reads: begin again with the new release.
+            # What runs changed between the two reads: begin again with what runs now.
             transaction.set_rollback(True)
+        known = pointer
 
 
-def _deployed_now(environment: str) -> uuid.UUID:
+def _deployed_now(environment: str) -> Pointer:
     with tenant_transaction():
-        deployed = Deployment.objects.filter(environment=environment).values("release_id").first()
-    if deployed is None:
+        pointer = deployed_pointer(environment)
+    if pointer is None:
         raise NotDeployed(f"no release is deployed in {environment}")
-    return uuid.UUID(str(deployed["release_id"]))
+    return pointer
 
 
-def _requested_agent(release_id: uuid.UUID, agent: str | None) -> str:
-    resolve = import_string(settings.TURN_AGENT_RESOLVER)
-    resolved: str | None = resolve(release_load(current_tenant_id(), release_id), agent)
-    if resolved is None:
-        raise UnknownAgent(agent or "")
-    return resolved
+def _release_of(
+    session: Session, agent: str, asked: str | None, pointer: Pointer, known: Pointer
+) -> uuid.UUID | None:
+    """Return the release of the next message of ``session``, or None when the session is not the
+    one that ``pointer`` means. ``known``: what ``agent`` was found with."""
+    tenant_id = current_tenant_id()
+    standing = standing_of(session)
+    chosen = release_choose(pointer, tenant_id, standing, timezone.now().timestamp())
+    if chosen != release_target(pointer, tenant_id, standing.name):
+        return chosen  # It stays where it is, and its agent is there.
+    found = agent if pointer == known and not pointer.kept else agent_in(chosen, asked)
+    if found is None:
+        raise UnknownAgent(asked or "")
+    return chosen if found == agent else None
 
 
 def _session_lock(
     inbound: Inbound, tenant_slug: str, agent: str, environment: str
-) -> tuple[Session, uuid.UUID, int]:
+) -> tuple[Session, Pointer, int]:
     key = f"{tenant_slug}:{agent}:{inbound.session}"
     deployed = Deployment.objects.filter(environment=environment)
     query = (
         Session.objects.select_for_update(of=("self",))
         .annotate(
-            runs_release=Subquery(deployed.values("release_id")[:1]),
+            pointer=Subquery(deployed.values("pointer")[:1]),
             bindings_version=Subquery(deployed.values("bindings_version")[:1]),
         )
         .filter(key=key)
@@ -148,9 +178,16 @@ def _session_lock(
         )
         Session.objects.bulk_create([fresh], ignore_conflicts=True)
         session = query.get()
-    if session.runs_release is None:
+    if session.environment != environment:
+        raise OtherEnvironment(session.environment)
+    if session.pointer is None:
         raise NotDeployed(f"no release is deployed in {environment}")
-    return session, uuid.UUID(str(session.runs_release)), session.bindings_version
+    return session, _pointer(session.pointer, environment), session.bindings_version
+
+
+def _pointer(text: str, environment: str) -> Pointer:
+    # A deployment from before the column was there has nothing in it until the next one.
+    return pointer_read(text) if text != "{}" else _deployed_now(environment)
 
 
 def _turn_store(
@@ -190,6 +227,7 @@ def _turn_store(
             ("message.received", facts),
         ],
         turns=1,
+        state={"release_id": stored_id(release_id)},
     )
     tenant_id = current_tenant_id()
     transaction.on_commit(lambda: doorbell(tenant_id, turn.id))
@@ -213,8 +251,10 @@ def turn_take(*, tenant_id: int, turn_id: uuid.UUID, worker: str) -> Taken | Non
     with tenant_transaction(tenant_id):
         mine = TurnRecord.objects.filter(pk=turn_id).values("session_id")
         # By number, not by looking for a queued one: that would read the session's whole history.
+        running = Deployment.objects.filter(environment=OuterRef("environment"))
         turn = (
             TurnRecord.objects.select_related("session")
+            .annotate(pointer=Subquery(running.values("pointer")[:1]))
             .filter(
                 session_id=Subquery(mine),
                 number=F("session__settled_number") + 1,
@@ -222,9 +262,17 @@ def turn_take(*, tenant_id: int, turn_id: uuid.UUID, worker: str) -> Taken | Non
             )
             .first()
         )
-        if turn is None or not _claim(turn, worker):
+        if turn is None:
             return None
-        _events_write(turn.session_id, turn.id, [("workflow.started", {"turn_id": str(turn.id)})])
+        forced = _forced(turn)
+        if not _claim(turn, worker, forced):
+            return None
+        _events_write(
+            turn.session_id,
+            turn.id,
+            [("workflow.started", {"turn_id": str(turn.id)})],
+            state={"release_id": stored_id(turn.release_id)} if forced else None,
+        )
         session = turn.session
         return Taken(
             turn_id=turn.id,
@@ -250,7 +298,30 @@ def turn_take(*, tenant_id: int, turn_id: uuid.UUID, worker: str) -> Taken | Non
         )
 
 
-def _claim(turn: TurnRecord, worker: str) -> bool:
+def _forced(turn: TurnRecord) -> dict[str, Any]:
+    """Return the columns of ``turn`` that a forced deployment changes while it waits.
+
+    Looked at when it is taken, not when the release is deployed: so it holds too for a message whose
+    acceptance and that deployment crossed. A turn that had begun keeps its release.
+    """
+    if turn.attempts or turn.pointer in (None, "{}"):
+        return {}
+    release_id = release_forced(
+        pointer_read(turn.pointer),
+        turn.tenant_id,
+        turn.session.name,
+        turn.release_id,
+        turn.accepted_at.timestamp(),
+    )
+    if release_id is None:
+        return {}
+    bindings = Deployment.objects.filter(environment=turn.environment)
+    turn.release_id = release_id
+    turn.bindings_version = bindings.values_list("bindings_version", flat=True)[0]
+    return {"release_id": release_id, "bindings_version": turn.bindings_version}
+
+
+def _claim(turn: TurnRecord, worker: str, forced: Mapping[str, Any]) -> bool:
     now = timezone.now()
     return bool(
         TurnRecord.objects.filter(pk=turn.pk, status="queued", fence=turn.fence).update(
@@ -260,6 +331,7 @@ def _claim(turn: TurnRecord, worker: str) -> bool:
             lease_until=now + timedelta(seconds=settings.TURN_LEASE_SECONDS),
             claimed_at=now,
             worker=worker,
+            **forced,
         )
     )
 
@@ -297,14 +369,18 @@ def turn_settle(*, turn: Turn, tenant_id: int) -> None:
         if not settled:
             raise LeaseLost(turn.id)
         session_id = uuid.UUID(turn.session.id)
-        state = {
+        state: dict[str, Any] = {
             "business_context": canonical_json(dict(turn.business_context.values)),
             "next_state": turn.next_state
             if turn.next_state is not None
             else turn.session.next_state,
             "active_agent": turn.route.agent if turn.route else turn.session.active_agent,
             "settled_number": turn.session.turn_number,
+            "pending": outcome.kind == "waiting",
         }
+        if outcome.kind == "ended":
+            # What comes next is a new conversation: nothing pins it to a release.
+            state["release_id"] = None
         if turn.vault != turn.session.vault:
             state["vault"] = seal(turn.vault)
         _events_write(

@@ -136,6 +136,15 @@ async def accept(principal: Principal, inbound: Inbound) -> Accepted:
         raise not_deployed() from None
     except services.ForeignSession:
         raise not_found() from None
+    except services.OtherEnvironment as other:
+        field = "payload.session_id"
+        message = _("belongs to the environment %(name)s; use another session") % {
+            "name": str(other)
+        }
+        raise Problem(
+            409, "SESSION_OF_ANOTHER_ENVIRONMENT", f"{field}: {message}",
+            errors=[{"field": field, "message": message}],
+        ) from None  # fmt: skip
     except services.MessageIdReused:
         field, message = "payload.message_id", _("was sent before with another body; use a new id")
         raise Problem(

@@ -24,13 +24,12 @@ from apps.releases.deploying import (
     deployment_find,
     duty_required,
     environment_checked,
-    pointer_of,
     reason_checked,
     reason_errors,
 )
 from apps.releases.freezing import bindings_needed
 from apps.releases.models import Binding, Deployment
-from apps.releases.selectors import release_load
+from apps.releases.selectors import pointer_of, release_load
 from apps.releases.services import configuration_locked
 from apps.tenants.scope import current_tenant_id, tenant_transaction
 from apps.tenants.services import audit_append

@@ -6,7 +6,7 @@ the tenant's configuration lock (``configuration_locked``) and has read the depl
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -25,15 +25,14 @@ from apps.releases.content import FieldError, InvalidContent
 from apps.releases.freezing import bindings_missing, manifest_stored
 from apps.releases.models import Deployment, Release
 from apps.releases.pointers import (
+    FORCE,
     IN_FLIGHT,
-    NOTHING_KEPT,
     Pointer,
     kept_after,
-    pointer_read,
     pointer_text,
 )
 from apps.releases.request_states import PUBLISHED, state_after
-from apps.releases.selectors import release_load
+from apps.releases.selectors import pointer_of, release_load
 from apps.runtime.canonical import canonical_json
 from apps.tenants.scope import current_tenant_id
 from apps.tenants.services import UnknownEnvironment, audit_append
@@ -311,13 +310,6 @@ def deployment_find(environment: str) -> Deployment | None:
     return found
 
 
-def pointer_of(deployment: Deployment) -> Pointer:
-    """Return what turns read of ``deployment``; of one older than the column, from its other columns."""
-    if deployment.pointer not in ("", "{}"):
-        return pointer_read(deployment.pointer)
-    return _pointer(deployment, NOTHING_KEPT)
-
-
 def deployment_write(
     deployment: Deployment,
     *,
@@ -383,12 +375,18 @@ def deployment_write(
 def _pointer_after(
     before: Pointer | None, deployment: Deployment, now: datetime, taken_back: Iterable[UUID]
 ) -> Pointer:
-    after = _pointer(deployment, NOTHING_KEPT)
-    kept = kept_after(before, after, now=now.timestamp(), taken_back=frozenset(taken_back))
-    return _pointer(deployment, kept)
+    after = _pointer(deployment)
+    moment = now.timestamp()
+    arrives = before is None or (before.release, before.canary) != (after.release, after.canary)
+    if arrives and after.in_flight == FORCE:
+        forced_at = moment
+    else:
+        forced_at = before.forced_at if before else 0.0
+    kept = kept_after(before, after, now=moment, taken_back=frozenset(taken_back))
+    return replace(after, kept=kept, forced_at=forced_at)
 
 
-def _pointer(deployment: Deployment, kept: Mapping[UUID, float]) -> Pointer:
+def _pointer(deployment: Deployment) -> Pointer:
     started = deployment.canary_started_at
     return Pointer(
         release=deployment.release_id,
@@ -397,7 +395,6 @@ def _pointer(deployment: Deployment, kept: Mapping[UUID, float]) -> Pointer:
         canary_at=started.timestamp() if started and deployment.canary_id else 0.0,
         in_flight=deployment.in_flight,
         max_pin_hours=deployment.max_pin_hours,
-        kept=kept,
     )
 
 

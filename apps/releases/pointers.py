@@ -35,7 +35,8 @@ NOTHING_KEPT: Mapping[UUID, float] = MappingProxyType({})
 class Pointer:
     """Everything that choosing a turn's release needs. Times are seconds since the epoch.
 
-    ``share``: per cent of conversations that ``canary`` answers, since ``canary_at``.
+    ``share``: per cent of conversations that ``canary`` answers, since ``canary_at``. ``forced_at``:
+    when a release last arrived with ``force``; what was accepted before and still waits moves too.
     """
 
     release: UUID
@@ -45,6 +46,7 @@ class Pointer:
     in_flight: str = FOLLOW
     max_pin_hours: int = 72
     kept: Mapping[UUID, float] = field(default_factory=lambda: NOTHING_KEPT)
+    forced_at: float = 0.0
 
     @property
     def max_pin_seconds(self) -> float:
@@ -66,6 +68,7 @@ def pointer_text(pointer: Pointer) -> str:
             "in_flight": pointer.in_flight,
             "max_pin_hours": pointer.max_pin_hours,
             "kept": {str(key): at for key, at in pointer.kept.items()},
+            "forced_at": pointer.forced_at,
         }
     )
 
@@ -82,6 +85,7 @@ def pointer_read(text: str) -> Pointer:
         in_flight=stored["in_flight"],
         max_pin_hours=stored["max_pin_hours"],
         kept=MappingProxyType({UUID(key): at for key, at in stored["kept"].items()}),
+        forced_at=stored.get("forced_at", 0.0),
     )
 
 

@@ -15,6 +15,7 @@ from apps.releases.cache import BoundedCache
 from apps.releases.diff import FieldChange, content_diff
 from apps.releases.freezing import CorruptRelease
 from apps.releases.models import Binding, ConfigItem, Deployment, Reference, Release, Revision
+from apps.releases.pointers import Pointer, pointer_read
 from apps.runtime import release as runtime_release
 from apps.runtime.canonical import sha256_text
 from apps.runtime.config import KINDS, references
@@ -114,7 +115,7 @@ _releases: BoundedCache[tuple[int, str], runtime_release.Release] = BoundedCache
 _bindings: BoundedCache[tuple[int, str, int], dict[str, str]] = BoundedCache(
     lambda: settings.RELEASE_CACHE_SIZE * 4
 )
-_seen: BoundedCache[tuple[int, str], UUID] = BoundedCache(lambda: 10_000)
+_seen: BoundedCache[tuple[int, str], Pointer] = BoundedCache(lambda: 10_000)
 
 
 def caches_clear() -> None:
@@ -123,15 +124,29 @@ def caches_clear() -> None:
         cache.clear()
 
 
-def deployed_seen(tenant_id: int, environment: str) -> UUID | None:
-    """Return the release that ``environment`` was last seen to run by this process: a guess that
-    saves a query, for who checks it."""
+def deployed_seen(tenant_id: int, environment: str) -> Pointer | None:
+    """Return what ``environment`` was last seen to run by this process: a guess that saves a query,
+    for who checks it."""
     return _seen.get((tenant_id, environment))
 
 
-def deployed_note(tenant_id: int, environment: str, release_id: UUID) -> None:
+def deployed_note(tenant_id: int, environment: str, pointer: Pointer) -> None:
     """Keep what ``deployed_seen`` returns."""
-    _seen.put((tenant_id, environment), release_id)
+    _seen.put((tenant_id, environment), pointer)
+
+
+def deployed_pointer(environment: str) -> Pointer | None:
+    """Return what ``environment`` runs, as turns read it, or ``None``."""
+    deployment = Deployment.objects.filter(environment=environment).first()
+    return pointer_of(deployment) if deployment else None
+
+
+def pointer_of(deployment: Deployment) -> Pointer:
+    """Return what turns read of ``deployment``. One from before the column was there has run one
+    release, which everybody followed."""
+    if deployment.pointer not in ("", "{}"):
+        return pointer_read(deployment.pointer)
+    return Pointer(release=deployment.release_id)
 
 
 def deployed_release(environment: str) -> Release | None:
