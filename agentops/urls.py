@@ -9,6 +9,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("apps.gateway.console_urls")),
     path("", include("apps.conversations.urls")),
     path("", include("apps.tenants.urls")),
+    path("", include("apps.releases.api.urls")),
+    path("", include("apps.governance.urls")),
     path("api/schema", SpectacularAPIView.as_view(), name="schema"),
     path("api/schema/docs/", SpectacularSwaggerView.as_view(url_name="schema"), name="schema-docs"),
     path("admin/", admin.site.urls),

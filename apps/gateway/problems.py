@@ -6,12 +6,16 @@ Titles and codes are for programs and stay English; details follow the caller's 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils.translation import gettext as _
 from django.views import defaults
 from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import exception_handler as drf_handler
+
+from apps.governance.refusals import refusal_of as governance_refusal_of
+from apps.releases.refusals import Refusal, refusal_of
 
 TITLES = {
     400: "Bad request",
@@ -91,6 +95,11 @@ def exception_handler(
     """DRF's exception handler: the same problem bodies."""
     if isinstance(error, Problem):
         return error.response()
+    if isinstance(error, RequestDataTooBig):
+        return Problem(413, "TOO_LARGE", _("The body is too large.")).response()
+    refused = refusal_of(error) or governance_refusal_of(error)
+    if refused is not None:
+        return problem_of(refused).response()
     answer = drf_handler(error, dict(context))
     if answer is None:
         return None
@@ -103,6 +112,15 @@ def exception_handler(
     problem = refusal(error)
     problem.headers.update({k: v for k, v in answer.headers.items() if k != "Content-Type"})
     return problem.response()
+
+
+def problem_of(refused: Refusal) -> Problem:
+    """Return the problem of what a service refuses; what is absent says nothing of itself."""
+    if refused.status == 404:
+        return not_found()
+    return Problem(
+        refused.status, refused.code, refused.detail, errors=refused.errors, extra=refused.extra
+    )
 
 
 def refusal(error: exceptions.APIException) -> Problem:

@@ -1,0 +1,3 @@
+"""Fixtures of the whole product's tests."""
+
+from agentops.tests.governed_world import governed as governed
