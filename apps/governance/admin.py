@@ -2,6 +2,7 @@
 
 from django.contrib import admin
 
+from apps.governance import approval_admin as approval_admin  # registers its pages
 from apps.governance import notice_admin as notice_admin  # registers its pages
 from apps.governance.models import RailPolicy
 from apps.releases.kind_admin import KindAdmin

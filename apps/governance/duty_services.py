@@ -131,8 +131,13 @@ def duty_end(*, assignment: DutyAssignment, actor: str) -> DutyAssignment:
 
 def may_end(row: DutyAssignment, actor: str) -> bool:
     """Return whether ``actor`` may end ``row``."""
+    return is_involved(row, actor) or is_governor(actor)
+
+
+def is_involved(row: DutyAssignment, actor: str) -> bool:
+    """Return whether ``row`` is a duty ``actor`` holds or delegated."""
     involved = {person.get_username() for person in (row.user, row.delegated_by) if person}
-    return bool(person_of(actor)) and (person_of(actor) in involved or is_governor(actor))
+    return person_of(actor) in involved
 
 
 def _checked(*, user: User, duty: str, expires_at: datetime | None, reason: str) -> None:

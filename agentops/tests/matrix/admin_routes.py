@@ -125,6 +125,21 @@ MEMBERSHIP: Pages = {
     # The one row that is deleted; the trail says by whom.
     "<path:object_id>/delete/": lambda label: thing(label, "delete/", absent=NO_NUMBER),
 }
+RESPONSIBILITIES: Pages = {
+    **standard(NO_NUMBER, adding=False),
+    # A cell's page is that of its row.
+    "<path:object_id>/change/": lambda label: thing(
+        label, "change/", absent=NO_NUMBER, status=302, shows=None
+    ),
+    # Who changed it last is the tenant's own.
+    "row/<slug:activity>/": lambda label: Listing(_base(label) + "row/security_review/"),
+    "quorum/<slug:risk>/": lambda label: Listing(_base(label) + "quorum/weakening/"),
+}
+DUTIES: Pages = {
+    **standard(NO_NUMBER),
+    "add/": lambda label: Listing(_base(label) + "add/"),
+    "delegate/": lambda label: Listing(_base(label) + "delegate/"),
+}
 
 
 def _platform(absent: str) -> Pages:
@@ -157,6 +172,8 @@ MODELS: dict[str, Pages] = {
     "releases.binding": BINDING,
     "governance.notification": standard(NO_NUMBER, adding=False),
     "governance.webhookendpoint": WEBHOOK,
+    "governance.racientry": RESPONSIBILITIES,
+    "governance.dutyassignment": DUTIES,
     "tenants.apikey": API_KEY,
     "tenants.auditentry": AUDIT,
     "tenants.membership": MEMBERSHIP,
