@@ -264,7 +264,7 @@ def turn_take(*, tenant_id: int, turn_id: uuid.UUID, worker: str) -> Taken | Non
         )
         if turn is None:
             return None
-        forced = _forced(turn)
+        forced = _forced(turn, turn.pointer)
         if not _claim(turn, worker, forced):
             return None
         _events_write(
@@ -298,16 +298,16 @@ def turn_take(*, tenant_id: int, turn_id: uuid.UUID, worker: str) -> Taken | Non
         )
 
 
-def _forced(turn: TurnRecord) -> dict[str, Any]:
+def _forced(turn: TurnRecord, pointer: str | None) -> dict[str, Any]:
     """Return the columns of ``turn`` that a forced deployment changes while it waits.
 
     Looked at when it is taken, not when the release is deployed: so it holds too for a message whose
     acceptance and that deployment crossed. A turn that had begun keeps its release.
     """
-    if turn.attempts or turn.pointer in (None, "{}"):
+    if turn.attempts or pointer is None or pointer == "{}":
         return {}
     release_id = release_forced(
-        pointer_read(turn.pointer),
+        pointer_read(pointer),
         turn.tenant_id,
         turn.session.name,
         turn.release_id,

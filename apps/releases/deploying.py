@@ -32,7 +32,8 @@ from apps.releases.pointers import (
     pointer_text,
 )
 from apps.releases.request_states import PUBLISHED, state_after
-from apps.releases.selectors import pointer_of, release_load
+from apps.releases.selectors import pointer_of as pointer_of
+from apps.releases.selectors import release_load
 from apps.runtime.canonical import canonical_json
 from apps.tenants.scope import current_tenant_id
 from apps.tenants.services import UnknownEnvironment, audit_append
