@@ -7,6 +7,7 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 
@@ -93,7 +94,7 @@ class ResponsibilityAdmin(RulesAdmin):
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    ) -> TemplateResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
         context = {"rules": responsibilities(), "may_change": self.may_govern(request)}
@@ -163,7 +164,7 @@ class DutyAdmin(RulesAdmin):
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    ) -> TemplateResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
         actor, mine = actor_of(request), "mine" in request.GET
@@ -221,7 +222,7 @@ class DutyAdmin(RulesAdmin):
         own = [held.duty for held in duties_held(actor_of(request)) if not held.on_behalf_of]
         if not own:
             raise PermissionDenied
-        people = _members().exclude(pk=request.user.pk)
+        people = _members().exclude(username=request.user.get_username())
         form = DelegationForm(
             request.POST if request.method == "POST" else None, people=people, duties=own
         )

@@ -8,6 +8,7 @@ from django import forms
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
+from unfold.widgets import INPUT_CLASSES
 
 from apps.governance.duty_services import DELEGATION_DAYS, REASON_MAX
 from apps.governance.governing import GovernanceRefused
@@ -94,7 +95,7 @@ class DutyForm(RulesForm):
     expires_at = forms.DateTimeField(
         label=gettext_lazy("Until"),
         widget=forms.DateTimeInput(
-            {"type": "datetime-local", "class": " ".join(widgets.INPUT_CLASSES)},
+            {"type": "datetime-local", "class": " ".join(INPUT_CLASSES)},
             format="%Y-%m-%dT%H:%M",
         ),
     )

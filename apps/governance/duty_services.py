@@ -121,7 +121,8 @@ def duty_end(*, assignment: DutyAssignment, actor: str) -> DutyAssignment:
     """
     with tenant_transaction():
         configuration_locked()
-        row = DutyAssignment.objects.select_related("user", "delegated_by").get(pk=assignment.pk)
+        rows = DutyAssignment.objects.select_related("user", "delegated_by")
+        row: DutyAssignment = rows.get(pk=assignment.pk)
         if not may_end(row, actor):
             raise DutyNotHeld(_("Only a tenant admin, or whose duty it is, ends it."))
         if row.ended_at is None:

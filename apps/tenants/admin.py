@@ -95,7 +95,7 @@ class MembershipAdmin(TenantAdmin):
     def get_form(
         self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
     ) -> Any:
-        form = super().get_form(request, obj, change, **kwargs)
+        form: Any = super().get_form(request, obj, change, **kwargs)
         form.actor = actor_of(request)  # a class of this request's own
         return form
 

@@ -131,7 +131,8 @@ def is_own_role(*, user: User, actor: str) -> bool:
     """Return whether ``actor`` would give ``user``, themselves, a role that somebody else should."""
     if actor != f"user:{user.get_username()}":
         return False
-    return Membership.objects.filter(user__is_active=True).exclude(user=user).exists()
+    others = Membership.objects.filter(user__is_active=True).exclude(user=user)
+    return bool(others.exists())
 
 
 def membership_revoke(*, membership: Membership, actor: str) -> None:

@@ -196,7 +196,10 @@ def test_duties__of_somebody_who_left_or_is_inactive__are_none(in_acme, world):
 
 
 def assign(user: User, duty: str, **more) -> DutyAssignment:
-    return DutyAssignment.objects.create(user=user, duty=duty, granted_by="user:alice", **more)
+    row: DutyAssignment = DutyAssignment.objects.create(
+        user=user, duty=duty, granted_by="user:alice", **more
+    )
+    return row
 
 
 def test_duty__granted__is_held_until_it_ends(in_acme, world):
