@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
@@ -14,10 +15,18 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from unfold.decorators import display
 
-from apps.releases import transfer_views, views
+from apps.releases import change_admin as change_admin
+from apps.releases import environment_views, history_views, transfer_views, views
+from apps.releases.authority import authority_held
+from apps.releases.binding_services import needs_approval
 from apps.releases.binding_values import InvalidBinding, binding_check
 from apps.releases.config_admin import ConfigAdmin
-from apps.releases.environment_services import BindingInUse, binding_remove, binding_set
+from apps.releases.environment_services import (
+    BindingInUse,
+    BindingNeedsApproval,
+    binding_remove,
+    binding_set,
+)
 from apps.releases.models import Binding, Deployment, Release
 from apps.tenants.tenant_admin import actor_of
 
@@ -45,7 +54,7 @@ class ReadOnlyAdmin(ConfigAdmin):
 
 @admin.register(Release)
 class ReleaseAdmin(ReadOnlyAdmin):
-    """Publish, read, deploy; import and export."""
+    """Read, download, let environments run them; import and export. Nothing edits a release."""
 
     list_display = ("name", "digest", "note", "published_by", "published_at", "runs_in")
     list_display_links = ("name",)
@@ -74,12 +83,13 @@ class ReleaseAdmin(ReadOnlyAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         pages: list[tuple[str, Callable[..., HttpResponse], str]] = [
-            ("publish/", self._here(views.release_publish_view), "releases_publish"),
+            ("as-of/", self._here(history_views.configuration_view), "releases_as_of"),
             ("import/", self._here(transfer_views.import_view), "releases_import"),
             ("export/", self._here(transfer_views.export_view), "releases_export"),
             ("options/<str:kind>/", views.options_view, "releases_options"),
             ("<uuid:key>/deploy/", self._of_release(views.release_deploy_view), "releases_deploy"),
             ("<uuid:key>/manifest.json", self.manifest_view, "releases_manifest"),
+            ("<uuid:key>/record.json", self.record_view, "releases_record"),
             (
                 "<uuid:key>/<str:kind>/<path:slug>/",
                 self._of_release(views.release_item_view),
@@ -95,6 +105,9 @@ class ReleaseAdmin(ReadOnlyAdmin):
     def manifest_view(self, request: HttpRequest, key: Any) -> HttpResponse:
         return views.release_manifest_view(request, self.row_or_404(request, str(key)))
 
+    def record_view(self, request: HttpRequest, key: Any) -> HttpResponse:
+        return views.release_record_view(request, self.row_or_404(request, str(key)))
+
     def _here(self, view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
         return lambda request: view(self, request)
 
@@ -106,17 +119,40 @@ class ReleaseAdmin(ReadOnlyAdmin):
 
 @admin.register(Deployment)
 class DeploymentAdmin(ReadOnlyAdmin):
-    """What each environment runs."""
+    """What each environment runs; an environment's own page has the acts."""
 
     list_display = ("environment", "release", "deployed_by", "deployed_at", "bindings_version")
     ordering = ("environment",)
+    list_before_template = "releases/_deployment_toolbar.html"  # type: ignore[assignment]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Deployment]:
         found: QuerySet[Deployment] = super().get_queryset(request)
         return found.select_related("release").defer("release__manifest")
 
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        context = {"environments": settings.RELEASE_ENVIRONMENTS, **(extra_context or {})}
+        response: HttpResponse = super().changelist_view(request, context)
+        return response
+
     def row_page(self, request: HttpRequest, row: Deployment) -> HttpResponse:
-        return views.deployment_view(self, request, row)
+        return environment_views.deployment_view(self, request, row)
+
+    def get_urls(self) -> list[URLPattern]:
+        wrap = self.admin_site.admin_view
+        return [
+            path(
+                f"environment/<str:name>/{route}",
+                wrap(self._of_environment(view)),
+                name=f"releases_environment{suffix}",
+            )
+            for route, view, suffix in (
+                ("", environment_views.environment_view, ""),
+                ("history/", environment_views.environment_history_view, "_history"),
+            )
+        ] + super().get_urls()
+
+    def _of_environment(self, view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+        return lambda request, name: view(self, request, name)
 
 
 class BindingForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -142,6 +178,9 @@ class BindingForm(forms.ModelForm):  # type: ignore[type-arg]
             and Binding.objects.filter(**key, environment=typed["environment"]).exists()
         ):
             self.add_error("name", _("It is already bound there; change that binding."))
+        environment = typed.get("environment", self.instance.environment)
+        if needs_approval(environment) and not authority_held():
+            self.add_error(None, str(BindingNeedsApproval(environment)))
         try:
             binding_check(**key, value=typed["value"])
         except InvalidBinding as error:
@@ -190,12 +229,12 @@ class BindingAdmin(ConfigAdmin):
         binding = self.row_or_404(request, object_id)
         if not self.has_change_permission(request):
             raise PermissionDenied
-        refusal = None
+        refusal: Exception | None = None
         if request.method == "POST":
             try:
                 binding_remove(binding=binding, actor=actor_of(request))
-            except BindingInUse as in_use:
-                refusal = in_use
+            except (BindingInUse, BindingNeedsApproval) as refused:
+                refusal = refused
             else:
                 messages.success(request, _("The binding is removed."))
                 return HttpResponseRedirect(reverse("admin:releases_binding_changelist"))

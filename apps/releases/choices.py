@@ -5,8 +5,11 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 from django.urls import reverse
+from django.utils.translation import gettext
 
+from apps.releases.change_models import ChangePatch
 from apps.releases.models import Binding, ConfigItem
+from apps.releases.request_states import OPEN
 
 Option = tuple[str, str]
 # More items than this are not put into the page; the field searches on the server instead.
@@ -20,6 +23,7 @@ class ReferenceChoices:
     def __init__(self) -> None:
         self._options: dict[str, list[Option]] = {}
         self._bindings: dict[str, list[str]] = {}
+        self._drafts: dict[str, list[Option]] | None = None
 
     def options(self, kind: str) -> list[Option] | None:
         """Return (slug, label) of all items of ``kind``; ``None`` when they are too many to list."""
@@ -28,7 +32,7 @@ class ReferenceChoices:
 
     def labels(self, kind: str, slugs: Sequence[str]) -> list[Option]:
         """Return (slug, label) of those ``slugs`` that are items, in the order given."""
-        known = dict(self._found(kind))
+        known = dict([*self._drafted(kind), *self._found(kind)])
         wanted = [slug for slug in slugs if slug]
         asked = [slug for slug in wanted if slug not in known]
         if asked and len(known) > INLINE_OPTIONS:
@@ -50,8 +54,19 @@ class ReferenceChoices:
 
     def _found(self, kind: str) -> list[Option]:
         if kind not in self._options:
-            self._options[kind] = _rows(_items(kind)[: INLINE_OPTIONS + 1])
+            found = _rows(_items(kind)[: INLINE_OPTIONS + 1])
+            slugs = {slug for slug, _label in found}
+            drafts = [option for option in self._drafted(kind) if option[0] not in slugs]
+            self._options[kind] = [*found, *drafts]
         return self._options[kind]
+
+    def _drafted(self, kind: str) -> list[Option]:
+        """Return the items that only open change requests add: one request may hold a whole flow."""
+        if self._drafts is None:
+            self._drafts = {}
+            for found, option in _drafts():
+                self._drafts.setdefault(found, []).append(option)
+        return self._drafts.get(kind, [])
 
 
 def options_search(*, kind: str, term: str, page: int) -> tuple[list[Option], bool]:
@@ -61,7 +76,22 @@ def options_search(*, kind: str, term: str, page: int) -> tuple[list[Option], bo
         found = found.filter(Q(slug__icontains=term) | Q(name__icontains=term))
     start = (max(page, 1) - 1) * SEARCH_RESULTS
     rows = _rows(found[start : start + SEARCH_RESULTS + 1])
+    if page <= 1:
+        text = term.casefold()
+        drafts = [option for of, option in _drafts() if of == kind and text in option[0].casefold()]
+        return [*drafts, *rows[:SEARCH_RESULTS]], len(rows) > SEARCH_RESULTS
     return rows[:SEARCH_RESULTS], len(rows) > SEARCH_RESULTS
+
+
+def _drafts() -> list[tuple[str, Option]]:
+    """Return (kind, option) of every item that an open change request adds."""
+    found = ChangePatch.objects.filter(base=None, request__status__in=OPEN)
+    found = found.order_by("slug", "request__number")
+    rows = found.values_list("kind", "slug", "request__number")[:INLINE_OPTIONS]
+    return [
+        (kind, (slug, gettext("%(slug)s — new in #%(number)s") % {"slug": slug, "number": number}))
+        for kind, slug, number in rows
+    ]
 
 
 def _items(kind: str) -> "QuerySet[Any, tuple[str, str]]":

@@ -1,16 +1,20 @@
 """What an item is called, who answers for it, and what the editor saw when they began."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from apps.releases import widgets
+from apps.releases.change_models import ChangePatch
 from apps.releases.content import slug_is_valid
 from apps.releases.models import ConfigItem
 
 TYPED = (forms.TextInput, forms.NumberInput, forms.Textarea)
+NEW_REQUEST = "new"
 
 
 class ItemForm(forms.Form):
@@ -42,16 +46,32 @@ class ItemForm(forms.Form):
         max_length=500,
         required=False,
         widget=widgets.Line(),
-        help_text=_("Kept with the revision and shown in the history."),
+        help_text=_("Kept with the change and shown in the history."),
     )
+    request = forms.ChoiceField(
+        label=_("Change request"),
+        widget=widgets.Choice(),
+        help_text=_("What you save waits there until it is approved and published."),
+    )
+    # The request whose version of the item is shown, and when that was last saved; else empty.
+    shown = forms.IntegerField(widget=forms.HiddenInput, min_value=1, required=False)
+    shown_at = forms.CharField(widget=forms.HiddenInput, max_length=40, required=False)
     base = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
     # A box that only a refused save shows: the number of the revision to be saved over.
     overwrite = forms.IntegerField(widget=forms.HiddenInput, min_value=1, required=False)
 
-    def __init__(self, *args: Any, kind: str, new: bool, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        kind: str,
+        slug: str = "",
+        requests: Sequence[tuple[str, str]] = (),
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
-        self.kind = kind
-        if not new:
+        self.kind, self.item_slug = kind, slug
+        self.fields["request"].choices = [*requests, (NEW_REQUEST, _("A new change request"))]  # type: ignore[attr-defined]
+        if slug:
             del self.fields["slug"]
 
     def clean_slug(self) -> str:
@@ -64,6 +84,29 @@ class ItemForm(forms.Form):
             raise ValidationError(_("There is already an item with this slug."))
         return slug
 
+    def clean_request(self) -> int | None:
+        """Return the number of the chosen request; ``None`` for a new one."""
+        chosen = str(self.cleaned_data["request"])
+        return None if chosen == NEW_REQUEST else int(chosen)
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse to overwrite what a request already has of this item and was not shown here."""
+        typed = super().clean() or {}
+        slug = self.item_slug or typed.get("slug")
+        if slug and typed.get("request"):
+            patch = self._patch(slug, typed["request"])
+            if patch is not None and typed["request"] != typed.get("shown"):
+                self.add_error("request", _elsewhere(typed["request"]))
+            elif patch is not None and moment(patch) != typed.get("shown_at"):
+                self.add_error("request", _saved_since(patch))
+        return typed
+
+    def _patch(self, slug: str, number: int) -> ChangePatch | None:
+        found: ChangePatch | None = ChangePatch.objects.filter(
+            kind=self.kind, slug=slug, request__number=number
+        ).first()
+        return found
+
     def lock(self) -> None:
         """Show everything and let nothing be changed."""
         form_lock(self)
@@ -71,6 +114,25 @@ class ItemForm(forms.Form):
     def error_list(self) -> list[tuple[str, str, str]]:
         """Return every error as (id of its field, label, message)."""
         return form_errors(self)
+
+
+def moment(patch: ChangePatch | None) -> str:
+    """Return when ``patch`` was last saved, as the form carries it; "" without one."""
+    return patch.updated_at.isoformat() if patch else ""
+
+
+def _elsewhere(number: int) -> str:
+    return gettext(
+        "Change request #%(number)s already changes this item. Open the item there and edit that"
+        " version, or choose another request."
+    ) % {"number": number}
+
+
+def _saved_since(patch: ChangePatch) -> str:
+    return gettext(
+        "%(person)s changed this item in the same request after you opened this page. Open the"
+        " request in a new tab to see it, then open the item there again."
+    ) % {"person": patch.edited_by}
 
 
 def form_lock(form: forms.Form) -> None:

@@ -10,6 +10,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from apps.releases.authority import setting_up
+from apps.releases.change_models import ChangePatch, ChangeRequest
+from apps.releases.change_selectors import patched_content
+from apps.releases.change_services import patch_save, request_open
 from apps.releases.kinds import proxies
 from apps.releases.links import item_link
 from apps.releases.models import ConfigItem, Revision
@@ -27,7 +31,7 @@ Page = Callable[[str], str]
 @pytest.fixture
 def small(world: World) -> World:
     """acme with an agent, its prompt and policies, an intent, a tool and its server."""
-    with tenant_transaction(world.acme):
+    with tenant_transaction(world.acme), setting_up("a test's world"):
         small_world()
     return world
 
@@ -56,25 +60,187 @@ def content(world: World, kind: str, slug: str) -> dict[str, Any]:
     return found
 
 
+def drafted(world: World, kind: str, slug: str, number: int = 1) -> dict[str, Any] | None:
+    """Return the item's content as change request ``number`` has it."""
+    with tenant_transaction(world.acme):
+        return patched_content(ChangeRequest.objects.get(number=number), kind, slug)
+
+
+def requests(world: World) -> list[tuple[int, str, str, list[str]]]:
+    """Return (number, author, status, items) of every change request."""
+    with tenant_transaction(world.acme):
+        return [
+            (found.number, found.author, found.status, [str(p) for p in found.patches.all()])
+            for found in ChangeRequest.objects.order_by("number")
+        ]
+
+
 def text(response: Any) -> str:
     return str(response.content.decode())
 
 
 # -- edit ----------------------------------------------------------------------------------------
-def test_save__of_a_changed_field__makes_a_revision_by_the_editor(
+def test_save__of_a_changed_field__lands_in_a_draft_of_the_editor_and_not_in_the_head(
     small: World, as_alice: Client
 ) -> None:
+    before = content(small, "agent", "billing_agent")
     url = page_of(small, "agent", "billing_agent")
     data = submission(text(as_alice.get(url)))
     data["content-max_tool_rounds"] = "7"
     data["note"] = "More rounds"
     response = send(as_alice, url, data, follow=True)
-    assert revisions(small, "agent", "billing_agent") == [
-        (1, "user:alice", ""),
-        (2, "user:alice", "More rounds"),
+    assert revisions(small, "agent", "billing_agent") == [(1, "user:alice", "")]
+    assert content(small, "agent", "billing_agent") == before
+    assert requests(small) == [(1, "user:alice", "draft", ["agent:billing_agent"])]
+    assert drafted(small, "agent", "billing_agent") == {**before, "max_tool_rounds": 7}
+    with tenant_transaction(small.acme):
+        patch = ChangePatch.objects.get()
+        assert (patch.note, patch.action, patch.edited_by) == (
+            "More rounds",
+            "change",
+            "user:alice",
+        )
+        assert json.loads(patch.operations) == [
+            {
+                "op": "set",
+                "path": "max_tool_rounds",
+                "before": before["max_tool_rounds"],
+                "after": 7,
+            }
+        ]
+    assert "Saved in" in text(response)
+    assert "change request #1" in text(response)
+
+
+@pytest.mark.governed
+def test_save__as_in_production__needs_no_authority(small: World, as_alice: Client) -> None:
+    url = page_of(small, "prompt", "billing")
+    data = submission(text(as_alice.get(url)))
+    data["content-system"] = "New."
+    assert send(as_alice, url, data).status_code == 302
+    assert content(small, "prompt", "billing")["system"] == "You explain bills."
+    assert (drafted(small, "prompt", "billing") or {})["system"] == "New."
+
+
+def test_save__again__lands_in_the_same_draft_which_the_page_then_shows(
+    small: World, as_alice: Client
+) -> None:
+    url = page_of(small, "prompt", "billing")
+    data = submission(text(as_alice.get(url)))
+    data["content-system"] = "Two."
+    send(as_alice, url, data)
+    page = text(as_alice.get(url))
+    assert "You are editing change request #1; the accepted version is revision 1." in page
+    data = submission(page)
+    assert data["content-system"] == "Two."
+    data["content-system"] = "Three."
+    send(as_alice, url, data)
+    assert requests(small) == [(1, "user:alice", "draft", ["prompt:billing"])]
+    assert (drafted(small, "prompt", "billing") or {})["system"] == "Three."
+    shown = submission(text(as_alice.get(url, {"request": "new"})))
+    assert shown["content-system"] == "You explain bills."
+    compared = page_of(small, "prompt", "billing", "diff")
+    assert "From revision 1 to change request #1" in text(as_alice.get(compared, {"request": "1"}))
+
+
+def test_save__back_to_the_head__takes_the_item_out_of_the_draft(
+    small: World, as_alice: Client
+) -> None:
+    url = page_of(small, "prompt", "billing")
+    for words in ("Two.", "You explain bills."):
+        data = submission(text(as_alice.get(url)))
+        data["content-system"] = words
+        response = send(as_alice, url, data, follow=True)
+    assert requests(small) == [(1, "user:alice", "draft", [])]
+    assert "it was taken out of" in text(response)
+
+
+def test_save__into_a_chosen_request__lands_there(small: World, as_alice: Client) -> None:
+    with tenant_transaction(small.acme):
+        for title in ("first", "second"):
+            request_open(actor="user:alice", title=title)
+    url = page_of(small, "prompt", "billing")
+    data = submission(text(as_alice.get(url)))
+    assert data["request"] == "2", "the newest own draft is proposed"
+    assert submission(text(as_alice.get(url, {"request": "1"})))["request"] == "1"
+    data["request"], data["content-system"] = "1", "Into the first."
+    send(as_alice, url, data)
+    data["request"], data["content-system"] = "new", "Into a new one."
+    send(as_alice, url, data)
+    assert [items for _number, _author, _status, items in requests(small)] == [
+        ["prompt:billing"],
+        [],
+        ["prompt:billing"],
     ]
-    assert content(small, "agent", "billing_agent")["max_tool_rounds"] == 7
-    assert "Saved as revision 2." in text(response)
+
+
+def test_save__over_what_a_request_has_and_the_page_did_not_show__is_refused(
+    small: World, as_alice: Client
+) -> None:
+    with tenant_transaction(small.acme):
+        other = request_open(actor="user:alice", title="other")
+        patch_save(
+            actor="user:alice",
+            kind="prompt",
+            slug="billing",
+            content={"system": "Theirs."},
+            request=other,
+        )
+    url = page_of(small, "prompt", "billing")
+    data = submission(text(as_alice.get(url, {"request": "new"})))
+    data["request"], data["content-system"] = "1", "Mine."
+    assert "already changes this item" in text(send(as_alice, url, data))
+    assert (drafted(small, "prompt", "billing") or {})["system"] == "Theirs."
+
+
+def test_save__after_somebody_saved_in_the_same_request__is_refused(
+    small: World, as_alice: Client
+) -> None:
+    url = page_of(small, "prompt", "billing")
+    data = submission(text(as_alice.get(url)))
+    data["content-system"] = "Mine."
+    send(as_alice, url, data)
+    data = submission(text(as_alice.get(url)))
+    with tenant_transaction(small.acme):
+        patch_save(
+            actor="user:dora",
+            kind="prompt",
+            slug="billing",
+            content={"system": "Theirs."},
+            request=ChangeRequest.objects.get(),
+        )
+    data["content-system"] = "Mine again."
+    page = text(send(as_alice, url, data))
+    assert "user:dora changed this item in the same request" in page
+    assert submission(page)["content-system"] == "Mine again.", "nothing typed is lost"
+    assert (drafted(small, "prompt", "billing") or {})["system"] == "Theirs."
+
+
+def test_item_page__of_an_item_others_change__names_their_requests(
+    small: World, as_alice: Client, as_bob: Client
+) -> None:
+    with tenant_transaction(small.acme):
+        mine = request_open(actor="user:dora", title="Softer words")
+        patch_save(
+            actor="user:dora",
+            kind="prompt",
+            slug="billing",
+            content={"system": "x"},
+            request=mine,
+        )
+    page = text(as_bob.get(page_of(small, "prompt", "billing")))
+    assert "Also being changed in" in page
+    assert "#1 Softer words" in page
+    assert "by dora" in page
+    assert submission(page)["content-system"] == "You explain bills."
+
+
+@pytest.mark.parametrize("number", ["99", "x", "²", "9" * 30])
+def test_item_page__in_a_request_that_is_none__is_404(
+    small: World, as_alice: Client, number: str
+) -> None:
+    url = page_of(small, "prompt", "billing")
+    assert as_alice.get(url, {"request": number}).status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -97,20 +263,25 @@ def test_save__of_an_untouched_page__makes_no_revision(
     url = page_of(small, kind, slug)
     response = send(as_alice, url, submission(text(as_alice.get(url))), follow=True)
     assert len(revisions(small, kind, slug)) == 1
-    assert "Nothing changed, so no revision was made." in text(response)
+    assert requests(small) == [], "no empty request stays behind"
+    assert "Nothing changed, so nothing was saved." in text(response)
 
 
-def test_save__of_a_new_name_only__makes_no_revision_and_keeps_the_name(
+def test_save__of_a_new_name_only__is_a_change_like_any_other(
     small: World, as_alice: Client
 ) -> None:
     url = page_of(small, "agent", "billing_agent")
     data = submission(text(as_alice.get(url)))
     data["name"], data["owner"] = "Bills", "Finance"
-    response = send(as_alice, url, data, follow=True)
-    assert len(revisions(small, "agent", "billing_agent")) == 1
+    send(as_alice, url, data)
     saved = item(small, "agent", "billing_agent")
-    assert (saved.name, saved.owner) == ("Bills", "Finance")
-    assert "The content is unchanged" in text(response)
+    assert (saved.name, saved.owner) == ("", "")
+    with tenant_transaction(small.acme):
+        patch = ChangePatch.objects.get()
+        assert json.loads(patch.labels) == {"name": "Bills", "owner": "Finance"}
+        assert patch.operations == "[]"
+    again = submission(text(as_alice.get(url)))
+    assert (again["name"], again["owner"]) == ("Bills", "Finance")
 
 
 def test_save__after_somebody_else__is_refused_and_loses_nothing(
@@ -130,9 +301,11 @@ def test_save__after_somebody_else__is_refused_and_loses_nothing(
 
     again = submission(page)
     assert "user:dora saved revision 2" in text(send(as_alice, url, again)), "no box, no overwrite"
+    assert requests(small) == []
     again["overwrite"] = "2"
     send(as_alice, url, again)
-    assert content(small, "prompt", "billing")["system"] == "Mine, \nof two lines."
+    assert (drafted(small, "prompt", "billing") or {})["system"] == "Mine, \nof two lines."
+    assert content(small, "prompt", "billing")["system"] == "Theirs."
 
 
 def test_save__over_a_revision_that_is_no_longer_the_head__is_refused_again(
@@ -181,15 +354,57 @@ def test_save__with_a_broken_base__is_refused(small: World, as_alice: Client, ba
     assert len(revisions(small, "prompt", "billing")) == 1
 
 
-def test_add__with_a_new_slug__makes_the_item(small: World, as_alice: Client) -> None:
+def test_add__with_a_new_slug__drafts_an_item_that_is_not_there_yet(
+    small: World, as_alice: Client
+) -> None:
     url = reverse("admin:agents_prompt_add")
     data = submission(text(as_alice.get(url)))
     data["slug"], data["content-system"] = "greeting", "Hello {{ agent }}.\r\n"
     data["_continue"] = ""
     response = send(as_alice, url, data, follow=True)
     assert response.status_code == 200
-    assert revisions(small, "prompt", "greeting") == [(1, "user:alice", "")]
-    assert content(small, "prompt", "greeting")["system"] == "Hello {{ agent }}.\n"
+    with tenant_transaction(small.acme):
+        assert not ConfigItem.objects.filter(slug="greeting").exists()
+    assert requests(small) == [(1, "user:alice", "draft", ["prompt:greeting"])]
+    assert (drafted(small, "prompt", "greeting") or {})["system"] == "Hello {{ agent }}.\n"
+
+    page = text(response)
+    assert "there is no accepted version yet" in page
+    again = submission(page)
+    assert 'id="id_slug"' not in page
+    again["content-system"] = "Hi."
+    send(as_alice, response.redirect_chain[-1][0], again)
+    assert (drafted(small, "prompt", "greeting") or {})["system"] == "Hi."
+    listing = text(as_alice.get(reverse("admin:agents_prompt_changelist")))
+    assert "In open change requests only:" in listing
+    assert "?request=1&amp;slug=greeting" in listing
+    assert "greeting" not in text(as_alice.get(reverse("admin:agents_agent_changelist")))
+
+
+def test_add__of_what_a_request_adds_already__is_refused(small: World, as_alice: Client) -> None:
+    url = reverse("admin:agents_prompt_add")
+    data = submission(text(as_alice.get(url)))
+    data["slug"], data["content-system"] = "greeting", "Hello."
+    send(as_alice, url, data)
+    data["request"] = "1"
+    assert "already changes this item" in text(send(as_alice, url, data))
+
+
+def test_references__to_an_item_of_an_open_request__can_be_chosen(
+    small: World, as_alice: Client
+) -> None:
+    with tenant_transaction(small.acme):
+        patch_save(actor="user:alice", kind="prompt", slug="fresh", content={"system": "x"})
+    url = page_of(small, "agent", "billing_agent")
+    page = text(as_alice.get(url))
+    assert "fresh — new in #1" in page
+    data = submission(page)
+    data["content-prompt"] = "fresh"
+    assert send(as_alice, url, data).status_code == 302
+    assert (drafted(small, "agent", "billing_agent") or {})["prompt"] == "fresh"
+    options = reverse("admin:releases_options", args=["prompt"])
+    found = as_alice.get(options, {"term": "FRE"}).json()["results"]
+    assert found == [{"id": "fresh", "text": "fresh — new in #1"}]
 
 
 @pytest.mark.parametrize(
@@ -292,7 +507,7 @@ def test_history__of_an_item__lists_author_note_and_head(small: World, as_bob: C
     page = text(as_bob.get(page_of(small, "prompt", "billing", "history")))
     assert "user:dora" in page
     assert "Clearer &lt;b&gt;words&lt;/b&gt;" in page
-    assert "Make this the head again" not in page
+    assert "Ask for this content again" not in page
 
 
 def test_diff__of_a_long_text__marks_words_by_more_than_colour(
@@ -324,7 +539,7 @@ def test_diff__with_a_revision_that_is_none__is_404(
     assert as_bob.get(url, {"from": number}).status_code == 404
 
 
-def test_restore__of_an_older_revision__makes_it_the_head_again(
+def test_restore__of_an_older_revision__asks_for_its_content_again(
     small: World, as_alice: Client
 ) -> None:
     with tenant_transaction(small.acme):
@@ -332,8 +547,9 @@ def test_restore__of_an_older_revision__makes_it_the_head_again(
     url = page_of(small, "prompt", "billing", "restore")
     assert as_alice.get(url).status_code == 404
     response = as_alice.post(url, {"revision": "1"}, follow=True)
-    assert "Revision 1 is the head again." in text(response)
-    assert content(small, "prompt", "billing")["system"] == "You explain bills."
+    assert "Saved in" in text(response)
+    assert content(small, "prompt", "billing")["system"] == "New."
+    assert (drafted(small, "prompt", "billing") or {})["system"] == "You explain bills."
     assert len(revisions(small, "prompt", "billing")) == 2
 
 
@@ -350,28 +566,39 @@ def test_used_by__of_a_prompt__links_to_the_agent(small: World, as_bob: Client) 
     assert response.headers["Location"] == page_of(small, "agent", "billing_agent")
 
 
-def test_archive__of_an_item_in_use__shows_its_users_and_archives_nothing(
-    small: World, as_alice: Client
-) -> None:
-    page = text(as_alice.post(page_of(small, "prompt", "billing", "archive")))
-    assert "Not archived" in page
+def test_archive__of_an_item_in_use__shows_its_users_before(small: World, as_alice: Client) -> None:
+    page = text(as_alice.get(page_of(small, "prompt", "billing", "archive")))
+    assert "Other items still name it." in page
     assert "billing_agent" in page
-    assert item(small, "prompt", "billing").archived_at is None
 
 
-def test_archive__of_an_unused_item__hides_it_until_asked_for(
-    small: World, as_alice: Client
-) -> None:
+def test_archive__of_an_item__is_asked_for_and_not_done(small: World, as_alice: Client) -> None:
     url = page_of(small, "intent", "bill_explain", "archive")
     assert "Archive “bill_explain”?" in text(as_alice.get(url))
-    as_alice.post(url)
+    assert "Saved in" in text(as_alice.post(url, follow=True))
+    assert item(small, "intent", "bill_explain").archived_at is None
+    with tenant_transaction(small.acme):
+        patch = ChangePatch.objects.get()
+        assert (str(patch), patch.action) == ("intent:bill_explain", "archive")
+    page = text(as_alice.get(page_of(small, "intent", "bill_explain")))
+    assert "The request archives this item" in page
+
+
+def test_archived_item__is_hidden_until_asked_for_and_can_be_asked_back(
+    small: World, as_alice: Client
+) -> None:
+    with tenant_transaction(small.acme):
+        item_archive(item=ConfigItem.objects.get(slug="bill_explain"), actor="a")
     listing = reverse("admin:routing_intent_changelist")
     assert "bill_explain" not in text(as_alice.get(listing)).split('id="changelist"')[1]
     assert "bill_explain" in text(as_alice.get(listing, {"state": "archived"}))
     history = page_of(small, "intent", "bill_explain", "history")
-    assert "Make this the head again" in text(as_alice.get(history))
+    assert "Ask for this content again" in text(as_alice.get(history))
     as_alice.post(page_of(small, "intent", "bill_explain", "restore"), {"revision": "1"})
-    assert item(small, "intent", "bill_explain").archived_at is None
+    assert item(small, "intent", "bill_explain").archived_at is not None
+    with tenant_transaction(small.acme):
+        patch = ChangePatch.objects.get()
+        assert (str(patch), patch.action) == ("intent:bill_explain", "create")
 
 
 # -- every kind, many rows ---------------------------------------------------------------------
@@ -458,8 +685,5 @@ def test_saving_in_the_admin__is_told_by_the_audit_trail(small: World, as_alice:
     send(as_alice, url, data)
     with tenant_transaction(small.acme):
         last = AuditEntry.objects.order_by("-sequence")[0]
-    assert (last.actor, last.action, last.entity) == (
-        "user:alice",
-        "item.saved",
-        "agent:billing_agent",
-    )
+    assert (last.actor, last.action, last.entity) == ("user:alice", "change.edited", "change:1")
+    assert json.loads(last.detail)["item"] == "agent:billing_agent"

@@ -1,0 +1,187 @@
+"""A change request in the words its page shows: what changed where, what was said about it."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.utils.translation import gettext, gettext_lazy
+
+from apps.releases.change_candidate import labels_of
+from apps.releases.change_forms import person_name
+from apps.releases.change_models import Approval, ChangeComment, ChangePatch
+from apps.releases.change_policy import Risk
+from apps.releases.change_selectors import PatchView
+from apps.releases.diff_view import ShownChange, field_title, shown_changes, value_text
+from apps.releases.links import kind_label, patch_link, slug_link
+from apps.releases.patching import Conflict
+from apps.runtime.config import KINDS, Config
+
+DUTIES = {
+    "platform": gettext_lazy("Platform"),
+    "domain": gettext_lazy("Domain"),
+    "integration": gettext_lazy("Integration"),
+    "sre": gettext_lazy("SRE"),
+    "security": gettext_lazy("Security"),
+}
+LABELS = {
+    "name": gettext_lazy("Name"),
+    "owner": gettext_lazy("Owner"),
+    "technical_owner": gettext_lazy("Technical owner"),
+}
+ENDS = ".["
+
+
+@dataclass(frozen=True)
+class ShownLine:
+    """One changed field with the findings about it and what was said about it."""
+
+    change: ShownChange
+    findings: list[Risk] = field(default_factory=list)
+    comments: list[ChangeComment] = field(default_factory=list)
+
+    @property
+    def is_weakening(self) -> bool:
+        return any(found.risk == "weakening" for found in self.findings)
+
+
+@dataclass(frozen=True)
+class ShownConflict:
+    """One place that both sides changed: what it was, what it is, what the request wants."""
+
+    name: str
+    title: str
+    path: str
+    base: str
+    theirs: str
+    mine: str
+    conflict: Conflict
+
+
+@dataclass(frozen=True)
+class ShownPatch:
+    """One item of a request. ``findings`` and ``comments`` are those about no line of it."""
+
+    patch: ChangePatch
+    kind: str
+    url: str
+    edit_url: str
+    lines: list[ShownLine]
+    carried: list[ShownChange]
+    findings: list[Risk]
+    comments: list[ChangeComment]
+    conflicts: list[ShownConflict]
+    errors: list[Mapping[str, Any]]
+    labels: list[tuple[str, str]]
+    is_stale: bool
+
+
+@dataclass(frozen=True)
+class ShownApproval:
+    """One decision, and whether it counts for what the request is now."""
+
+    decision: Approval
+    person: str
+    on_behalf_of: str
+    duties: list[str]
+    counts: bool
+
+
+def duty_label(duty: str) -> str:
+    """Return what a duty is called in the reader's language."""
+    return str(DUTIES.get(duty, duty))
+
+
+def shown_patches(
+    views: Iterable[PatchView], risks: Sequence[Risk], comments: Sequence[ChangeComment]
+) -> list[ShownPatch]:
+    """Return the items of a request as its page shows them."""
+    return [_shown_patch(view, risks, comments) for view in views]
+
+
+def shown_conflicts(view: PatchView) -> list[ShownConflict]:
+    """Return the conflicts of one item, each with the name of its choice in a form."""
+    config_class = KINDS.get(view.patch.kind, Config)
+    return [
+        ShownConflict(
+            name=f"{view.patch}|{conflict.path}",
+            title=field_title(config_class, conflict.path)
+            if conflict.path
+            else gettext("The whole item"),
+            path=conflict.path,
+            base=_side(conflict, conflict.base),
+            theirs=_side(conflict, conflict.theirs),
+            mine=_side(conflict, conflict.mine),
+            conflict=conflict,
+        )
+        for conflict in view.conflicts
+    ]
+
+
+def shown_approvals(
+    decisions: Iterable[Approval], counted: Iterable[Approval]
+) -> list[ShownApproval]:
+    """Return every decision ever made on the request, the ``counted`` ones marked."""
+    keys = {approval.pk for approval in counted}
+    return [
+        ShownApproval(
+            decision=decision,
+            person=person_name(decision.person),
+            on_behalf_of=person_name(decision.on_behalf_of),
+            duties=[duty_label(duty) for duty in duties_of(decision)],
+            counts=decision.pk in keys,
+        )
+        for decision in decisions
+    ]
+
+
+def duties_of(decision: Approval) -> list[str]:
+    """Return the duties the person held when they decided."""
+    duties: list[str] = json.loads(decision.duties)
+    return duties
+
+
+def _shown_patch(
+    view: PatchView, risks: Sequence[Risk], comments: Sequence[ChangeComment]
+) -> ShownPatch:
+    patch = view.patch
+    about = [found for found in risks if (found.kind, found.slug) == (patch.kind, patch.slug)]
+    said = [found for found in comments if (found.kind, found.slug) == (patch.kind, patch.slug)]
+    config_class = KINDS.get(patch.kind, Config)
+    lines = [
+        ShownLine(
+            change,
+            [found for found in about if _touches(found.path, change.path)],
+            [found for found in said if found.path == change.path],
+        )
+        for change in shown_changes(config_class, view.changes)
+    ]
+    placed = {id(found) for line in lines for found in (*line.findings, *line.comments)}
+    return ShownPatch(
+        patch=patch,
+        kind=kind_label(patch.kind),
+        url="" if patch.base_id is None else slug_link(patch.kind, patch.slug),
+        edit_url=patch_link(patch),
+        lines=lines,
+        carried=shown_changes(config_class, view.carried),
+        findings=[found for found in about if id(found) not in placed],
+        comments=[found for found in said if id(found) not in placed],
+        conflicts=shown_conflicts(view),
+        errors=list(view.errors),
+        labels=[(str(LABELS[name]), value) for name, value in labels_of(patch).items()],
+        is_stale=view.is_stale,
+    )
+
+
+def _touches(one: str, other: str) -> bool:
+    """Return whether one of the places is the other or inside it."""
+    if not one or not other:
+        return False
+    short, long = sorted((one, other), key=len)
+    return long == short or (long.startswith(short) and long[len(short)] in ENDS)
+
+
+def _side(conflict: Conflict, value: Any) -> str:
+    if value is None:
+        return gettext("(archived)") if not conflict.path else gettext("(not there)")
+    return value_text(value) if conflict.path else gettext("(kept, with its changes)")

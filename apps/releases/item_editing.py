@@ -1,0 +1,123 @@
+"""Which change request an item is edited in, and the item as that request has it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from apps.releases.change_models import ChangePatch, ChangeRequest
+from apps.releases.change_selectors import editable_requests, open_patches, patched_content
+from apps.releases.change_services import Saved, request_open
+from apps.releases.item_pages import request_or_404
+from apps.releases.links import request_link
+from apps.releases.models import ConfigItem
+from apps.releases.request_states import DRAFT, OPEN
+from apps.tenants.scope import tenant_transaction
+from apps.tenants.tenant_admin import actor_of
+
+OFFERED_REQUESTS = 50
+
+
+@dataclass(frozen=True)
+class Editing:
+    """An item (``slug``) as it is edited: in which request, and who else changes it.
+
+    ``chosen`` is the request that saving goes to (None: a new one), ``patch`` what it has of the
+    item already, ``content`` the item with that. ``offered``: the requests to choose from.
+    """
+
+    slug: str
+    chosen: ChangeRequest | None
+    offered: Sequence[ChangeRequest] = ()
+    patch: ChangePatch | None = None
+    content: dict[str, Any] | None = None
+    others: Sequence[ChangePatch] = field(default=())
+
+    @property
+    def choices(self) -> list[tuple[str, str]]:
+        return [(str(found.number), str(found)) for found in self.offered]
+
+    @property
+    def is_archiving(self) -> bool:
+        """Whether the request asks for the item to be archived."""
+        return self.patch is not None and self.patch.action == ChangePatch.Action.ARCHIVE
+
+
+def editing_of(request: HttpRequest, *, kind: str, item: ConfigItem | None) -> Editing:
+    """Return how the person edits ``item`` (None: one that is not there yet).
+
+    ``?request=<number>`` chooses; else it is their newest draft. Raises ``Http404`` for a number
+    that no request has.
+    """
+    slug = item.slug if item else request.GET.get("slug", "")
+    offered = list(editable_requests(actor_of(request))[:OFFERED_REQUESTS])
+    patches = list(open_patches(kind, slug)) if slug else []
+    chosen = _chosen(request, offered, patches)
+    if chosen is not None and chosen.status in OPEN and chosen not in offered:
+        offered.insert(0, chosen)
+    patch = next((found for found in patches if chosen and found.request_id == chosen.pk), None)
+    if item is None and patch is None:
+        slug = ""  # A slug in the address is a proposal, unless a request adds the item.
+    return Editing(
+        slug=slug,
+        chosen=chosen,
+        offered=offered,
+        patch=patch,
+        content=patched_content(chosen, kind, slug) if chosen and patch else None,
+        others=[found for found in patches if found is not patch],
+    )
+
+
+def _chosen(
+    request: HttpRequest, offered: Sequence[ChangeRequest], patches: Sequence[ChangePatch]
+) -> ChangeRequest | None:
+    number = request.GET.get("request")
+    if number == "new":
+        return None
+    if number:
+        return request_or_404(number)
+    drafts = [found for found in offered if found.status == DRAFT]
+    with_patch = {found.request_id for found in patches}
+    return next(iter(sorted(drafts, key=lambda found: found.pk not in with_patch)), None)
+
+
+class _NothingChanged(Exception):
+    """Takes back the request that was opened for an edit that turned out to be none."""
+
+
+def saved_into(number: int | None, actor: str, save: Any, *, title: str = "") -> Saved | None:
+    """Call ``save(request=…)`` with the request ``number``, or with a new one (``number`` None).
+
+    Returns what it returns, or None when nothing changed; no empty request stays behind then.
+    """
+    try:
+        with tenant_transaction():
+            chosen = (
+                request_or_404(str(number)) if number else request_open(actor=actor, title=title)
+            )
+            saved: Saved = save(request=chosen)
+            if not saved.changed:
+                raise _NothingChanged
+            return saved
+    except _NothingChanged:
+        return None
+
+
+def saved_text(saved: Saved | None) -> SafeString | str:
+    """Return the sentence that tells what saving did, with a link to the request."""
+    if saved is None:
+        return _("Nothing changed, so nothing was saved.")
+    link = format_html(
+        '<a href="{}">{}</a>',
+        request_link(saved.request),
+        _("change request #%(number)s") % {"number": saved.request.number},
+    )
+    if saved.patch is None:
+        text = _("This is how it is now, so it was taken out of {request}.")
+    else:
+        text = _("Saved in {request}. What runs is unchanged until that is approved and published.")
+    return format_html(text, request=link)
