@@ -103,6 +103,24 @@ RELEASE: Pages = {
     "<uuid:key>/<str:kind>/<path:slug>/": _release_item,
 }
 
+CHANGE: Pages = {
+    **standard(NO_NUMBER),
+    **{
+        f"<path:object_id>/{page}/": lambda label, page=page: thing(
+            label, f"{page}/", absent=NO_NUMBER
+        )
+        for page in ("facts", "rebase", "publish", "break-glass")
+    },
+    "<path:object_id>/act/<str:act>/": lambda label: thing(
+        label,
+        "act/comment/",
+        absent=NO_NUMBER,
+        call=Call("post", data={"text": "seen"}),
+        status=302,
+        shows=None,
+    ),
+}
+
 DEPLOYMENT: Pages = standard(NO_NUMBER, adding=False)
 BINDING: Pages = {
     **standard(NO_NUMBER),
@@ -167,6 +185,7 @@ def _platform(absent: str) -> Pages:
 
 MODELS: dict[str, Pages] = {
     **{proxy._meta.label_lower: KIND for proxy in proxies()},
+    "releases.changerequest": CHANGE,
     "releases.release": RELEASE,
     "releases.deployment": DEPLOYMENT,
     "releases.binding": BINDING,
