@@ -194,9 +194,16 @@ RELEASE_GATES: list[str] = [
     "agentops.gates.items.missing_owners",
     "agentops.gates.texts.prompt_variables",
     "agentops.gates.texts.translations",
+    "apps.governance.proof_gates.evidence_tests",
+    "apps.governance.proof_gates.evidence_evaluation",
+    "apps.governance.proof_gates.evidence_certification",
+    "apps.governance.proof_gates.compatibility",
 ]
 # Dotted name: gate code → the level a tenant has set.
 GATE_LEVELS = "apps.governance.gate_levels.levels"
+# Contracts this product speaks, and the class of each; what it knows by itself of an agent.
+CONTRACTS = {"gateway-request-v1": "apps.gateway.schemas.GatewayRequest"}
+READINESS_FACTS = "agentops.agent_facts.facts_of_agent"
 # Promotion goes one hop along this list; a release enters at one of the entry environments.
 RELEASE_ENVIRONMENTS = ["dev", "staging", "production"]
 RELEASE_ENTRY_ENVIRONMENTS = ["dev", "staging"]

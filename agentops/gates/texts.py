@@ -34,7 +34,7 @@ Text = tuple[str, str, str, str]
 )
 def prompt_variables(context: GateContext) -> list[Problem]:
     """Gate: an unknown variable would be missing in every answer, a mark in a fixed text be read."""
-    problems = []
+    problems: list[Problem] = []
     for slug, prompt in context.release.all(PromptConfig).items():
         problems += _unknown_variables(slug, prompt)
     text = _("%(kind)s %(slug)s: %(path)s is sent as it is, and holds a variable.")
@@ -99,7 +99,7 @@ def translations(context: GateContext) -> list[Problem]:
     release = context.release
     languages = _languages_by_rail_policy(release)
     spoken = {_language(prompt) for prompt in release.all(PromptConfig).values()}
-    problems = []
+    problems: list[Problem] = []
     for slug, prompt in release.all(PromptConfig).items():
         problems += _left_in_english("prompt", slug, prompt, PROMPT_TEXTS, {_language(prompt)})
     for slug, routing in release.all(RoutingPolicyConfig).items():

@@ -108,7 +108,7 @@ def release_gate(
     """Describe a gate, whose code is the function's name."""
 
     def described(run: Gate) -> Gate:
-        code: str = run.__name__  # type: ignore[attr-defined]
+        code = run.__name__
         info = GateInfo(code, run, title, description, level, locked, asks_database)
         run.info = info  # type: ignore[attr-defined]
         return run
