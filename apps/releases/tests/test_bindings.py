@@ -1,15 +1,27 @@
 """Addresses and names of credentials, per environment."""
 
 import json
+from typing import Any
 
 import pytest
 
+from apps.releases.authority import setting_up
 from apps.releases.binding_values import InvalidBinding, binding_check
+from apps.releases.change_models import BindingProposal
+from apps.releases.content import InvalidContent
 from apps.releases.environment_services import (
     BindingInUse,
+    BindingNeedsApproval,
+    NotResponsible,
+    ProposalRefused,
     UnknownEnvironment,
+    binding_decide,
+    binding_propose,
     binding_remove,
     binding_set,
+    binding_withdraw,
+    canary_start,
+    canary_stop,
     release_deploy,
 )
 from apps.releases.models import Binding, Deployment
@@ -198,3 +210,181 @@ def test_binding_remove__another_tenants__is_as_absent(acme: Tenant) -> None:
     ):
         binding_remove(binding=binding, actor="user:charlie")
     assert Binding.objects.get() == binding
+
+
+# -- production: a second person ----------------------------------------------------------------
+
+OTTO, ANA = "user:otto", "user:ana"
+OTHER = "https://tools.example.com/mcp"
+
+
+@pytest.fixture
+def duties(acme: Tenant, settings: Any) -> Tenant:
+    """acme with one address bound in production; duties by name (``policies``)."""
+    settings.CHANGE_POLICY = "apps.releases.tests.policies.POLICY"
+    settings.CHANGE_LISTENERS = []
+    with setting_up("a test's world"):
+        bind()
+    return acme
+
+
+def propose(actor: str = OTTO, **given: Any) -> BindingProposal:
+    values: dict[str, Any] = {
+        "environment": "production", "what": "address", "name": "telecom_mcp", "value": OTHER,
+        "reason": "moved", **given,
+    }  # fmt: skip
+    return binding_propose(actor=actor, **values)
+
+
+def bound(name: str = "telecom_mcp") -> str:
+    found = Binding.objects.filter(environment="production", name=name)
+    return str(found.values_list("value", flat=True).first() or "")
+
+
+@pytest.mark.governed
+def test_binding__of_production__is_not_changed_by_one_person(duties: Tenant) -> None:
+    with pytest.raises(BindingNeedsApproval, match="propose"):
+        binding_set(
+            environment="production", what="address", name="telecom_mcp", value=OTHER, actor=OTTO
+        )
+    with pytest.raises(BindingNeedsApproval):
+        binding_remove(binding=Binding.objects.get(), actor=OTTO)
+    # The same again is no change, and the other environments have no customers.
+    bind()
+    binding_set(environment="staging", what="address", name="x", value=OTHER, actor=OTTO)
+    assert bound() == ADDRESS
+
+
+@pytest.mark.governed
+def test_proposal__approved_by_another_person__holds_at_once(duties: Tenant) -> None:
+    proposal = propose()
+    assert bound() == ADDRESS
+    decided = binding_decide(proposal=proposal, actor=ANA, approve=True)
+    assert (decided.status, decided.decided_by, decided.previous) == ("approved", ANA, ADDRESS)
+    assert bound() == OTHER
+    assert [entry[:2] for entry in audited()[-3:]] == [
+        (OTTO, "binding.proposed"),
+        (OTTO, "binding.set"),
+        (ANA, "binding.decided"),
+    ]
+
+
+@pytest.mark.governed
+@pytest.mark.parametrize("actor", [OTTO, "user:proxy", ALICE, "user:bob", "key:ab", ""])
+def test_proposal__decided_by_who_may_not__stays_open(duties: Tenant, actor: str) -> None:
+    proposal = propose()
+    for approve in (True, False):
+        with pytest.raises(NotResponsible):
+            binding_decide(proposal=proposal, actor=actor, approve=approve, comment="x")
+    proposal.refresh_from_db()
+    assert (proposal.status, bound()) == ("open", ADDRESS)
+
+
+@pytest.mark.governed
+def test_proposal__of_something_new_and_of_a_removal__are_applied(duties: Tenant) -> None:
+    new = propose(what="credential", name="model", value="MODEL_KEY")
+    binding_decide(proposal=new, actor=ANA, approve=True)
+    assert bound("model") == "MODEL_KEY"
+    gone = propose(what="credential", name="model", value="ignored", remove=True)
+    assert (gone.value, gone.previous) == ("", "MODEL_KEY")
+    binding_decide(proposal=gone, actor=ANA, approve=True)
+    assert bound("model") == ""
+    assert audited()[-2][1] == "binding.removed"
+
+
+@pytest.mark.governed
+def test_proposal__whose_value_changed_since__is_refused(duties: Tenant) -> None:
+    proposal = propose()
+    with setting_up("an operator was quicker"):
+        bind(value="http://third.test/mcp")
+    with pytest.raises(ProposalRefused, match="changed since"):
+        binding_decide(proposal=proposal, actor=ANA, approve=True)
+    assert bound() == "http://third.test/mcp"
+    proposal.refresh_from_db()
+    assert proposal.status == "open"
+    binding_decide(proposal=proposal, actor=ANA, approve=False, comment="stale")
+
+
+@pytest.mark.governed
+def test_proposal__decided_or_withdrawn__is_not_decided_again(duties: Tenant) -> None:
+    proposal = propose()
+    with pytest.raises(NotResponsible):
+        binding_withdraw(proposal=proposal, actor=ANA)
+    with pytest.raises(InvalidContent):
+        binding_decide(proposal=proposal, actor=ANA, approve=False)
+    binding_decide(proposal=proposal, actor=ANA, approve=False, comment="not there")
+    for call in (
+        lambda: binding_decide(proposal=proposal, actor=ANA, approve=True),
+        lambda: binding_withdraw(proposal=proposal, actor=OTTO),
+    ):
+        with pytest.raises(ProposalRefused, match="decided"):
+            call()
+    assert bound() == ADDRESS
+    withdrawn = binding_withdraw(proposal=propose(), actor=OTTO)
+    assert withdrawn.status == "withdrawn"
+
+
+@pytest.mark.governed
+def test_proposal__that_changes_nothing_or_is_open_already__is_refused(duties: Tenant) -> None:
+    with pytest.raises(ProposalRefused, match="so already"):
+        propose(value=ADDRESS)
+    with pytest.raises(ProposalRefused, match="so already"):
+        propose(name="never", remove=True)
+    propose()
+    with pytest.raises(ProposalRefused, match="open"):
+        propose(ANA, value="http://third.test/mcp")
+    assert BindingProposal.objects.count() == 1
+
+
+@pytest.mark.governed
+@pytest.mark.parametrize(
+    ("given", "refusal"),
+    [
+        ({"value": "http://user:hunter2@host/"}, InvalidBinding),
+        ({"value": ""}, InvalidBinding),
+        ({"what": "secret"}, InvalidBinding),
+        ({"name": "no blanks"}, InvalidBinding),
+        ({"reason": ""}, InvalidContent),
+        ({"reason": "x" * 501}, InvalidContent),
+        ({"environment": "moon"}, UnknownEnvironment),
+    ],
+)
+def test_proposal__bad_input__is_refused_and_nothing_is_kept(
+    duties: Tenant, given: dict[str, Any], refusal: type[Exception]
+) -> None:
+    with pytest.raises(refusal) as found:
+        propose(**given)
+    assert "hunter2" not in str(found.value)
+    assert not BindingProposal.objects.exists()
+
+
+@pytest.mark.governed
+def test_proposal__another_tenants__is_as_absent(duties: Tenant) -> None:
+    proposal = propose()
+    with tenant_transaction(Tenant.objects.create(slug="other-proposals", name="Other")):
+        with pytest.raises(BindingProposal.DoesNotExist):
+            binding_decide(proposal=proposal, actor=ANA, approve=True)
+        assert not BindingProposal.objects.exists()
+    assert bound() == ADDRESS
+
+
+def test_binding_remove__needed_by_a_canary_or_a_pinned_release__is_refused(
+    billing: Tenant,
+) -> None:
+    bind()
+    needing = release_publish(actor=ALICE)
+    save("tool_server", "telecom", endpoint="other")
+    bind(name="other")
+    without = release_publish(actor=ALICE)
+    release_deploy(release=needing, environment="production", actor=ALICE)
+    release_deploy(release=without, environment="production", actor=ALICE, in_flight="pin")
+    binding = Binding.objects.get(name="telecom_mcp")
+    with pytest.raises(BindingInUse):
+        binding_remove(binding=binding, actor=ALICE)
+    release_deploy(release=without, environment="production", actor=ALICE)
+    canary_start(release=needing, environment="production", share=1, actor=ALICE)
+    with pytest.raises(BindingInUse):
+        binding_remove(binding=binding, actor=ALICE)
+    canary_stop(environment="production", actor=ALICE, reason="x")
+    binding_remove(binding=binding, actor=ALICE)
+    assert bound() == ""
