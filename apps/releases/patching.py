@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from apps.releases.merging import Merge
-from apps.releases.operations import Choice, Operation
+from apps.releases.operations import Choice
 from apps.releases.operations import Conflict as Conflict
+from apps.releases.operations import Operation as Operation
 from apps.releases.places import entry_path, field_path, keyed_pair, values_path
 from apps.runtime.canonical import canonical_json
 

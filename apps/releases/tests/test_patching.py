@@ -184,7 +184,7 @@ def test_patch_apply__both_moved_entries_differently__is_a_conflict_of_the_order
     )
     operations = patch_make(base, mine)
     resolved = {
-        choice: patch_resolve(theirs, operations, {"k": choice}).content["k"]  # type: ignore[dict-item]
+        choice: patch_resolve(theirs, operations, {"k": choice}).content["k"]
         for choice in ("mine", "theirs")
     }
     assert resolved == {"mine": ["c", "a", "b", "x"], "theirs": ["b", "a", "c", "x"]}
