@@ -73,7 +73,10 @@ def test_canary__started_changed_and_finished(governed):
     assert governed.call("post", where, body, by="ana", status=409)["code"] == "CANARY_REFUSED"
     said = governed.call("post", f"{where}/finish", {}, by="ana", status=200)
     assert (said["release"]["number"], said["canary"]) == (release, None)
-    assert governed.call("post", f"{where}/stop", {}, by="ana", status=409)
+    stop = {"reason": "nothing to stop"}
+    assert governed.call("post", f"{where}/stop", stop, by="ana", status=409)["code"] == (
+        "CANARY_REFUSED"
+    )
 
 
 def test_environment__frozen__is_not_promoted_to(governed):

@@ -1,6 +1,8 @@
 """What every write of a change request does: lock, change the state, bind, tell. For its services only."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict
 from typing import Any
 
@@ -43,6 +45,7 @@ from apps.tenants.scope import current_tenant_id
 from apps.tenants.services import audit_append
 
 Key = tuple[str, str]
+_many_edits: ContextVar[bool] = ContextVar("many_edits", default=False)
 
 
 def request_locked(request: ChangeRequest) -> ChangeRequest:
@@ -196,13 +199,26 @@ def risk_declared(request: ChangeRequest) -> None:
         )
 
 
+@contextmanager
+def many_edits() -> Iterator[None]:
+    """Let the block edit many patches of one request; whoever opens it calls ``rebind`` afterwards,
+    in the same transaction: binding after each of thousands would never end."""
+    token = _many_edits.set(True)
+    try:
+        yield
+    finally:
+        _many_edits.reset(token)
+
+
 def rebind(request: ChangeRequest, actor: str, reason: str, *, terms: str) -> bool:
     """Bind a submitted request anew after a change; return whether what was approved is void.
 
     ``terms``: their digest before the change. A change without meaning leaves hash and terms, so the
     approvals, as they are. A draft is bound when it is submitted. With conflicts it is bound to
-    nothing and waits for a rebase.
+    nothing and waits for a rebase. Inside ``many_edits`` it waits for the end of that.
     """
+    if _many_edits.get():
+        return False
     if request.status == DRAFT:
         risk_update(request)
         return False

@@ -7,6 +7,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from apps.releases.models import ConfigItem, Release, Revision, environment_choices
+from apps.releases.request_states import OPEN
 from apps.tenants.owned import TenantOwned
 
 
@@ -46,6 +47,8 @@ class ChangeRequest(TenantOwned):
         FORCE = "force", _("Force: at once, waiting messages too (safety fix)")
 
     number = models.PositiveIntegerField(_("number"))
+    # What another system finds its open request by: a branch, for example.
+    reference = models.CharField(_("reference"), max_length=200, blank=True, editable=False)
     title = models.CharField(_("title"), max_length=200, blank=True)
     reason = models.TextField(_("reason"), blank=True)
     status = models.CharField(
@@ -99,7 +102,12 @@ class ChangeRequest(TenantOwned):
         verbose_name_plural = _("change requests")
         ordering = ["-number"]
         constraints = [
-            models.UniqueConstraint(fields=["tenant", "number"], name="change_number_once")
+            models.UniqueConstraint(fields=["tenant", "number"], name="change_number_once"),
+            models.UniqueConstraint(
+                fields=["tenant", "reference"],
+                condition=Q(status__in=OPEN) & ~Q(reference=""),
+                name="change_reference_open_once",
+            ),
         ]
         indexes = [
             models.Index(fields=["tenant", "status", "-number"], name="change_by_status"),

@@ -209,9 +209,10 @@ class CanaryFinish(EnvironmentOperation):
 
 
 class CanaryStop(EnvironmentOperation):
-    """Stop the canary."""
+    """Stop the canary; its conversations go on with the release that runs beside it."""
 
-    Input = Reason
+    class Input(Given):
+        reason = serializers.CharField(max_length=500)
 
     def act(self, environment: str, **given: Any) -> None:
         environments.canary_stop(environment=environment, actor=self.actor, **given)

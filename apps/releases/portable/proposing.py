@@ -1,0 +1,247 @@
+"""Files into a change request: what they would change, and one request that says exactly that.
+
+Nothing accepted and nothing that runs is changed: the request is reviewed and published like any
+other. Inside a tenant scope.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from apps.releases import change_core as core
+from apps.releases.binding_values import InvalidBinding
+from apps.releases.change_approvals import terms_digest
+from apps.releases.change_candidate import candidate_make
+from apps.releases.change_models import BindingProposal, ChangeRequest
+from apps.releases.change_selectors import RequestView, request_view
+from apps.releases.change_services import (
+    patch_archive,
+    patch_drop,
+    patch_save,
+    request_describe,
+    request_open,
+    request_withdraw,
+)
+from apps.releases.content import InvalidContent, content_same, content_validate
+from apps.releases.environment_services import (
+    UnknownEnvironment,
+    binding_propose,
+    binding_set,
+)
+from apps.releases.gates import Problem as Finding
+from apps.releases.models import Binding, ConfigItem
+from apps.releases.portable.native import LABELS, Portable, PortableBinding, PortableItem
+from apps.releases.portable.transfer import Change
+from apps.releases.portable.yaml_source import Problem, SourceRefused
+from apps.releases.request_states import OPEN
+from apps.releases.selectors import item_heads
+from apps.tenants.scope import tenant_transaction
+
+Key = tuple[str, str]
+Heads = Mapping[Key, ConfigItem]
+
+
+@dataclass(frozen=True)
+class Proposed:
+    """What files change: item → change, the request that says so, and how the gates find it.
+
+    ``request`` is ``None`` when nothing changes; ``was_withdrawn`` is the number of the open request
+    that there was nothing left for. After a dry run the request is gone again, its view is not.
+    ``bound`` counts bindings that were set or proposed.
+    """
+
+    changes: dict[Key, Change]
+    heads: Heads
+    request: ChangeRequest | None = None
+    view: RequestView | None = None
+    findings: list[Finding] = field(default_factory=list)
+    bound: int = 0
+    was_withdrawn: int = 0
+
+    def counts(self) -> dict[str, int]:
+        """Return how many items are created, changed, left unchanged, archived."""
+        counted = Counter(self.changes.values())
+        return {name: counted[name] for name in ("created", "changed", "unchanged", "archived")}
+
+    @property
+    def is_empty(self) -> bool:
+        return self.request is None and not self.bound
+
+
+def request_of_files(
+    *,
+    portable: Portable,
+    actor: str,
+    reference: str = "",
+    terms: Mapping[str, Any] | None = None,
+    note: str = "",
+    replace: bool = False,
+    dry_run: bool = False,
+) -> Proposed:
+    """Make the open request ``reference`` ("": a new one) exactly what ``portable`` changes.
+
+    Compared is with what is accepted today: an item that somebody else changed meanwhile is shown as
+    a change back. Items that are not named stay as they are, or are archived with ``replace``.
+    ``terms`` are those of ``request_open``. Bindings with values are set, or (in production)
+    proposed. All or nothing; ``dry_run`` does everything and takes it back. Raises
+    ``SourceRefused``, ``InvalidContent``, ``WrongState``.
+    """
+    with tenant_transaction():
+        core.configuration_locked()
+        heads = {(item.kind, item.slug): item for item in item_heads(archived=True)}
+        changes = _changes(portable, heads, replace=replace)
+        wanted = {key for key, change in changes.items() if change != "unchanged"}
+        found = _open_request(reference)
+        request, withdrawn = None, 0
+        if wanted:
+            request = found or _opened(actor, reference, terms or {})
+            if found is not None and terms:
+                request = request_describe(request=request, actor=actor, **terms)
+            request = _patched(request, portable, changes, heads, actor=actor, note=note)
+        elif found is not None:
+            withdrawn = request_withdraw(request=found, actor=actor).number
+        bound = sum(_bind(binding, actor) for binding in portable.bindings)
+        proposed = Proposed(
+            changes=changes,
+            heads=heads,
+            request=request,
+            view=request_view(request) if request else None,
+            findings=_findings(request, actor) if request else [],
+            bound=bound,
+            was_withdrawn=withdrawn,
+        )
+        if dry_run:
+            transaction.set_rollback(True)
+    return proposed
+
+
+def _open_request(reference: str) -> ChangeRequest | None:
+    if not reference:
+        return None
+    found: ChangeRequest | None = ChangeRequest.objects.filter(
+        reference=reference, status__in=OPEN
+    ).first()
+    return found
+
+
+def _opened(actor: str, reference: str, terms: Mapping[str, Any]) -> ChangeRequest:
+    request = request_open(actor=actor, **terms)
+    request.reference = reference
+    request.save(update_fields=["reference"])
+    return request
+
+
+# -- what differs ----------------------------------------------------------------------------------
+def _changes(portable: Portable, heads: Heads, *, replace: bool) -> dict[Key, Change]:
+    changes: dict[Key, Change] = {
+        (item.kind, item.slug): _change(item, heads.get((item.kind, item.slug)))
+        for item in portable.items
+    }
+    if replace:
+        for key, item in heads.items():
+            if key not in changes and not item.archived_at:
+                changes[key] = "archived"
+    return changes
+
+
+def _change(item: PortableItem, there: ConfigItem | None) -> Change:
+    try:
+        valid = content_validate(kind=item.kind, slug=item.slug, content=item.content)
+    except InvalidContent as error:
+        where = f"{item.kind}.{item.slug}"
+        raise SourceRefused(
+            [
+                Problem(item.file, item.line, f"{where}.{found['field']}", found["message"])
+                for found in error.errors
+            ]
+        ) from None
+    if there is None or there.head is None:
+        return "created"
+    same = content_same(item.kind, there.head.content, valid) and not there.archived_at
+    labelled = all(getattr(there, name) == text for name, text in item.labels.items())
+    return "unchanged" if same and labelled else "changed"
+
+
+# -- the request -----------------------------------------------------------------------------------
+def _patched(
+    request: ChangeRequest,
+    portable: Portable,
+    changes: Mapping[Key, Change],
+    heads: Heads,
+    *,
+    actor: str,
+    note: str,
+) -> ChangeRequest:
+    """Make the patches of ``request`` those of ``changes``, each against today's head."""
+    terms = terms_digest(request)
+    before = _content_of(request)
+    items = {(item.kind, item.slug): item for item in portable.items}
+    with core.many_edits():
+        for patch in request.patches.select_related("base"):
+            key = patch.kind, patch.slug
+            head = heads[key].head_id if key in heads else None
+            if changes.get(key, "unchanged") == "unchanged" or patch.base_id != head:
+                patch_drop(actor=actor, patch=patch)
+        for key, change in changes.items():
+            if change == "archived":
+                patch_archive(actor=actor, item=heads[key], request=request, note=note)
+            elif change != "unchanged":
+                _saved(request, items[key], actor, note)
+    request.refresh_from_db()
+    if _content_of(request) != before:
+        core.rebind(request, actor, _("the files were edited"), terms=terms)
+        request.save()
+    return request
+
+
+def _content_of(request: ChangeRequest) -> list[tuple[Any, ...]]:
+    rows = request.patches.order_by("kind", "slug")
+    return list(rows.values_list("kind", "slug", "action", "base_id", "operations", "labels"))
+
+
+def _saved(request: ChangeRequest, item: PortableItem, actor: str, note: str) -> None:
+    labels = {name: item.labels.get(name) for name in LABELS}
+    patch_save(
+        actor=actor,
+        kind=item.kind,
+        slug=item.slug,
+        content=item.content,
+        request=request,
+        note=note,
+        **labels,
+    )
+
+
+def _findings(request: ChangeRequest, actor: str) -> list[Finding]:
+    """Return what the gates would say now."""
+    candidate = candidate_make(request)
+    if not candidate.manifest:
+        return []
+    return core.gates_checked(request, candidate, actor)
+
+
+# -- bindings --------------------------------------------------------------------------------------
+def _bind(binding: PortableBinding, actor: str) -> int:
+    """Set a binding, or propose it where a second person is asked; return whether it differs."""
+    key = {"environment": binding.environment, "what": binding.what, "name": binding.name}
+    if Binding.objects.filter(**key, value=binding.value).exists():
+        return 0
+    path = f"bindings.{binding.what}.{binding.name}.{binding.environment}"
+    try:
+        if binding.environment != settings.RELEASE_ENVIRONMENTS[-1]:
+            binding_set(**key, value=binding.value, actor=actor)
+        elif not BindingProposal.objects.filter(**key, status="open").exists():
+            reason = _("From imported files.")
+            binding_propose(**key, value=binding.value, reason=reason, actor=actor)
+        else:
+            return 0
+    except UnknownEnvironment:
+        raise SourceRefused([Problem("", 0, path, _("Unknown environment."))]) from None
+    except InvalidBinding as error:
+        raise SourceRefused([Problem("", 0, path, str(error))]) from None
+    return 1
