@@ -13,6 +13,7 @@ from django.conf import settings
 from django.db import connection
 
 from apps.releases import selectors
+from apps.releases.authority import setting_up
 from apps.releases.freezing import manifest_of_heads
 from apps.releases.models import ConfigItem, Release, Revision
 from apps.releases.selectors import release_load
@@ -41,7 +42,8 @@ def together(tenant: Tenant, work: Callable[[int], T]) -> list[T]:
 
     def run(number: int) -> T:
         try:
-            with tenant_scope(tenant.pk):
+            # A thread has no context of the test's: neither its tenant nor what it may do.
+            with tenant_scope(tenant.pk), setting_up("writers at once"):
                 barrier.wait(timeout=30)
                 return work(number)
         finally:
