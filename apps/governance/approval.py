@@ -12,6 +12,7 @@ from apps.governance.approval_models import RaciEntry, RiskQuorum
 from apps.governance.duties import duties_held
 from apps.governance.quorums import DEFAULTS as QUORUMS
 from apps.governance.quorums import Quorum
+from apps.governance.risk import risk_class, risks
 from apps.releases.change_policy import HeldDuty, ItemEdit, Requirement, Risk
 
 
@@ -39,14 +40,10 @@ class Policy:
     """``ChangePolicy`` by the tenant's own rules."""
 
     def risks(self, edits: Sequence[ItemEdit]) -> list[Risk]:
-        from apps.governance import risk as rules
-
-        return rules.risks(edits)
+        return risks(edits)
 
     def risk_class(self, edits: Sequence[ItemEdit]) -> str:
-        from apps.governance import risk as rules
-
-        return rules.risk_class(edits)
+        return risk_class(edits)
 
     def requirement(self, *, edits: Sequence[ItemEdit], risk: str) -> Requirement:
         return self.requirements([(edits, risk)])[0]
