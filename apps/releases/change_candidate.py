@@ -140,7 +140,9 @@ def patch_on_head(
     operations: list[Operation] = json.loads(patch.operations)
     start = content or {}
     merged = (
-        patch_resolve(start, operations, choices) if choices else patch_apply(start, operations)
+        patch_resolve(start, operations, choices, base=found.base)
+        if choices
+        else patch_apply(start, operations)
     )
     return _checked(replace(found, after=merged.content, conflicts=merged.conflicts))
 
