@@ -9,6 +9,7 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
@@ -129,9 +130,9 @@ class DeploymentAdmin(ReadOnlyAdmin):
         found: QuerySet[Deployment] = super().get_queryset(request)
         return found.select_related("release").defer("release__manifest")
 
-    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> TemplateResponse:
         context = {"environments": settings.RELEASE_ENVIRONMENTS, **(extra_context or {})}
-        response: HttpResponse = super().changelist_view(request, context)
+        response: TemplateResponse = super().changelist_view(request, context)
         return response
 
     def row_page(self, request: HttpRequest, row: Deployment) -> HttpResponse:

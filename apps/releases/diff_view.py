@@ -2,12 +2,13 @@
 
 import json
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.utils.translation import gettext, gettext_lazy
 
+from apps.releases.change_policy import Risk
 from apps.releases.comparing import ItemChange
 from apps.releases.diff import FieldChange
 from apps.releases.links import kind_label, slug_link
@@ -36,6 +37,7 @@ class ShownChange:
     before: str | None
     after: str | None
     pieces: list[Piece] = field(default_factory=list)
+    weakens: list[str] = field(default_factory=list)
 
 
 def shown_changes(config_class: type[Config], changes: Iterable[FieldChange]) -> list[ShownChange]:
@@ -90,6 +92,13 @@ class ShownItem:
     url: str
     label: Any
     changes: list[ShownChange] | None
+    weakens: list[str] = field(default_factory=list)
+
+    @property
+    def loose(self) -> list[str]:
+        """What weakens safety and is at no field that is shown."""
+        placed = {text for change in self.changes or () for text in change.weakens}
+        return [text for text in self.weakens if text not in placed]
 
 
 @dataclass(frozen=True)
@@ -101,20 +110,21 @@ class ShownDifference:
     others: list[tuple[Any, str, list[ShownItem], int]]
 
 
-def shown_difference(items: list[ItemChange]) -> ShownDifference:
-    """Return ``items`` as a page shows them."""
+def shown_difference(items: list[ItemChange], risks: Sequence[Risk] = ()) -> ShownDifference:
+    """Return ``items`` as a page shows them, what weakens safety by ``risks`` marked."""
+    weakening = [risk for risk in risks if risk.risk == "weakening"]
     by_change = {
         change: [item for item in items if item.change == change]
         for change in ("added", "removed", "changed")
     }
     return ShownDifference(
         count=len(items),
-        changed=[_shown_item(item) for item in by_change["changed"]],
+        changed=[_shown_item(item, weakening) for item in by_change["changed"]],
         others=[
             (
                 LABELS[change],
                 change,
-                [_shown_item(item) for item in by_change[change][:SHOWN_ITEMS]],
+                [_shown_item(item, weakening) for item in by_change[change][:SHOWN_ITEMS]],
                 max(0, len(by_change[change]) - SHOWN_ITEMS),
             )
             for change in ("added", "removed")
@@ -123,12 +133,26 @@ def shown_difference(items: list[ItemChange]) -> ShownDifference:
     )
 
 
-def _shown_item(item: ItemChange) -> ShownItem:
+def _shown_item(item: ItemChange, weakening: Sequence[Risk]) -> ShownItem:
     config_class = KINDS.get(item.kind, Config)
+    about = [risk for risk in weakening if (risk.kind, risk.slug) == (item.kind, item.slug)]
+    fields = None if item.fields is None else shown_changes(config_class, item.fields)
     return ShownItem(
         kind=kind_label(item.kind),
         slug=item.slug,
         url=slug_link(item.kind, item.slug),
         label=LABELS[item.change],
-        changes=None if item.fields is None else shown_changes(config_class, item.fields),
+        changes=fields and [_marked(change, about) for change in fields],
+        weakens=[risk.message for risk in about],
     )
+
+
+def _marked(change: ShownChange, risks: Sequence[Risk]) -> ShownChange:
+    found = [risk.message for risk in risks if _touches(risk.path, change.path)]
+    return replace(change, weakens=found) if found else change
+
+
+def _touches(one: str, other: str) -> bool:
+    """Return whether one of the places is the other, or inside it."""
+    short, long = sorted((one, other), key=len)
+    return bool(short) and (long == short or (long.startswith(short) and long[len(short)] in ".["))

@@ -48,11 +48,11 @@ class EnvironmentThen:
     verb: str = ""
 
 
-def moment_parse(text: str, zone: str = "") -> datetime:
+def moment_parse(text: str, zone: str = "", *, ahead: bool = False) -> datetime:
     """Return the moment that ``text`` (ISO; a local time of ``zone`` unless it has an offset) names.
 
     Raises ``NoMoment``: also for a local time that the zone's clocks skipped or showed twice, and
-    for one that lies ahead.
+    unless ``ahead`` for one that lies ahead.
     """
     try:
         typed = parse_datetime(text.strip())
@@ -61,7 +61,7 @@ def moment_parse(text: str, zone: str = "") -> datetime:
     if typed is None:
         raise NoMoment(_("Give a date and a time, like 2026-03-03 14:00."))
     moment = typed if timezone.is_aware(typed) else _localised(typed, zone_named(zone))
-    if moment > timezone.now() + timedelta(minutes=1):
+    if not ahead and moment > timezone.now() + timedelta(minutes=1):
         raise NoMoment(_("That moment lies ahead; what was can be shown, what will be cannot."))
     return moment.astimezone(UTC)
 

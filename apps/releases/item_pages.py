@@ -13,6 +13,7 @@ from apps.releases.change_selectors import patched_content
 from apps.releases.config_admin import ConfigAdmin
 from apps.releases.diff import content_diff
 from apps.releases.diff_view import shown_changes
+from apps.releases.history_views import item_as_of, item_reach
 from apps.releases.links import item_link, shown_usages
 from apps.releases.models import ConfigItem, Revision
 from apps.releases.selectors import item_history, item_used_by, revision_content, revision_diff
@@ -90,6 +91,18 @@ class ItemPages(ConfigAdmin):
         context = {"item": item, "page": page, "usages": shown_usages(page.object_list)}
         return self._item_page(request, "releases/item_used_by.html", item, item, context)
 
+    def as_of_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Show an item as it stood at a moment (``at``, ``zone``), and what changed since."""
+        item = self.row_or_404(request, object_id)
+        return self._item_page(
+            request, "releases/item_as_of.html", item, item, item_as_of(request, item)
+        )
+
+    def reach_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Show how far a change of an item reaches."""
+        item = self.row_or_404(request, object_id)
+        return self._item_page(request, "releases/item_reach.html", item, item, item_reach(item))
+
     def _row_to_change(self, request: HttpRequest, object_id: str) -> Any:
         item = self.row_or_404(request, object_id)
         if not self.has_change_permission(request):
@@ -105,7 +118,9 @@ class ItemPages(ConfigAdmin):
             for name, text in (
                 ("change", _("Edit") if may_change else _("View")),
                 ("history", _("History")),
+                ("as_of", _("As it was")),
                 ("used_by", _("Used by")),
+                ("reach", _("Blast radius")),
             )
         ]
         match = request.resolver_match

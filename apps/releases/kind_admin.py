@@ -104,6 +104,8 @@ class KindAdmin(ItemPages):
             ("<path:object_id>/history/", self.history_view, "history"),
             ("<path:object_id>/diff/", self.diff_view, "diff"),
             ("<path:object_id>/used-by/", self.used_by_view, "used_by"),
+            ("<path:object_id>/as-of/", self.as_of_view, "as_of"),
+            ("<path:object_id>/reach/", self.reach_view, "reach"),
             ("<path:object_id>/archive/", self.archive_view, "archive"),
             ("<path:object_id>/restore/", self.restore_view, "restore"),
         ]

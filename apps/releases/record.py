@@ -45,7 +45,7 @@ def release_record(release: Release) -> dict[str, Any]:
         before, after = _parent_items(release), manifest_items(manifest)
         changes = items_changed(before, after, detailed=EVERY_ITEM)
         risks = release_risks(changes, before, after)
-        requests = list(_requests(release))
+        requests = release_requests(release)
         tenant = Tenant.objects.get(pk=current_tenant_id())
         return {
             "format": FORMAT,
@@ -68,7 +68,7 @@ def release_record(release: Release) -> dict[str, Any]:
             "gates": gate_results_read(release.gates),
             "requests": [_request(request, release) for request in requests],
             "break_glass": [_broken_glass(r) for r in requests if r.broken_glass_by],
-            "evidence": _evidence(release.sha256),
+            "evidence": release_evidence(release),
             "deployments": [_deployment(event) for event in release_deployments(release)],
             "turns": turns_answered(release),
         }
@@ -95,6 +95,12 @@ def release_risks(changes: Sequence[ItemChange], before: Items, after: Items) ->
     return change_policy().risks(edits)
 
 
+def release_requests(release: Release) -> list[ChangeRequest]:
+    """Return the change requests published as ``release``, with patches and decisions."""
+    requests = ChangeRequest.objects.filter(release=release).order_by("number")
+    return list(requests.prefetch_related("patches__base", "approvals"))
+
+
 def release_deployments(release: Release) -> Sequence[DeploymentEvent]:
     """Return what the environments did with ``release``, oldest first."""
     events = DeploymentEvent.objects.filter(release=release) | DeploymentEvent.objects.filter(
@@ -111,6 +117,12 @@ def turns_answered(release: Release) -> list[dict[str, Any]]:
         if rates.turns:
             found.append({"environment": environment, **vars(rates)})
     return found
+
+
+def release_evidence(release: Release) -> list[dict[str, Any]]:
+    """Return what was brought as evidence about exactly what ``release`` holds."""
+    rows: Callable[[str], list[dict[str, Any]]] = import_string(settings.RELEASE_EVIDENCE)
+    return rows(release.sha256)
 
 
 def record_sign(record: dict[str, Any]) -> str:
@@ -147,11 +159,6 @@ def _parent_items(release: Release) -> Items:
 def _parent(release: Release) -> dict[str, Any] | None:
     parent = release.parent
     return {"number": parent.number, "sha256": parent.sha256} if parent else None
-
-
-def _requests(release: Release) -> Sequence[ChangeRequest]:
-    requests = ChangeRequest.objects.filter(release=release).order_by("number")
-    return list(requests.prefetch_related("patches__base", "approvals"))
 
 
 def _request(request: ChangeRequest, release: Release) -> dict[str, Any]:
@@ -240,11 +247,6 @@ def _deployment(event: DeploymentEvent) -> dict[str, Any]:
         "actor": event.actor,
         "at": _moment(event.at),
     }
-
-
-def _evidence(manifest_sha256: str) -> list[dict[str, Any]]:
-    rows: Callable[[str], list[dict[str, Any]]] = import_string(settings.RELEASE_EVIDENCE)
-    return rows(manifest_sha256)
 
 
 def _moment(at: datetime | None) -> str | None:

@@ -1,12 +1,12 @@
-"""Pages of releases in the admin: publish, read, deploy and roll back, search for references.
+"""Pages of releases in the admin: read, download, let an environment run one, search for references.
 
 Each takes the admin whose frame it is shown in, checks the permission, calls one service or
-selector and renders.
+selector and renders. Releases are made by publishing a change request; nothing edits one.
 """
 
 from typing import Any
+from urllib.parse import urlencode
 
-from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
@@ -14,50 +14,37 @@ from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
-from apps.releases import widgets
+from apps.releases.change_acts import refusal_lines
 from apps.releases.choices import options_search
-from apps.releases.comparing import items_changed, manifest_items
+from apps.releases.comparing import Items, items_changed, manifest_items
 from apps.releases.config_admin import ConfigAdmin
-from apps.releases.content import InvalidContent
+from apps.releases.deploying import environment_before
 from apps.releases.diff_view import field_title, shown_difference, value_text
-from apps.releases.environment_services import UnboundBindings, UnknownEnvironment, release_deploy
-from apps.releases.freezing import CorruptRelease, manifest_of_heads, manifest_stored
+from apps.releases.environment_acts import REFUSALS, Acting, act_do
+from apps.releases.environment_forms import ArriveForm, CanaryForm, RollBackForm
+from apps.releases.environment_services import UnboundBindings
+from apps.releases.environment_shown import Way, releases_ran, removed_there, way_of
+from apps.releases.freezing import CorruptRelease, manifest_stored
 from apps.releases.gates import gate_results_read
-from apps.releases.links import kind_label, slug_link
+from apps.releases.history import environments_now
+from apps.releases.links import kind_label, release_link, slug_link
 from apps.releases.models import Deployment, Release
-from apps.releases.selectors import deployed_release
-from apps.releases.services import GateRefused, release_publish
-from apps.runtime.canonical import sha256_text
+from apps.releases.notes import notes_drafted
+from apps.releases.record import (
+    record_name,
+    record_sign,
+    release_deployments,
+    release_evidence,
+    release_record,
+    release_risks,
+    turns_answered,
+)
+from apps.releases.release_shown import requests_shown
 from apps.runtime.config import KINDS
 from apps.tenants.scope import has_tenant
-from apps.tenants.tenant_admin import actor_of
 
 ITEMS_PAGE = 100
-
-
-class PublishForm(forms.Form):
-    """Why a release is made."""
-
-    note = forms.CharField(
-        label=gettext_lazy("Note"),
-        max_length=500,
-        required=False,
-        widget=widgets.Line(),
-        help_text=gettext_lazy("Kept with the release."),
-    )
-
-
-class DeployForm(forms.Form):
-    """Where a release is to run."""
-
-    environment = forms.ChoiceField(label=gettext_lazy("Environment"), widget=widgets.Choice())
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        names = settings.RELEASE_ENVIRONMENTS
-        self.fields["environment"].choices = [(name, name) for name in names]  # type: ignore[attr-defined]
 
 
 def require(request: HttpRequest, permission: str) -> None:
@@ -66,69 +53,32 @@ def require(request: HttpRequest, permission: str) -> None:
         raise PermissionDenied
 
 
-def release_publish_view(admin: ConfigAdmin, request: HttpRequest) -> HttpResponse:
-    """Show what a release would change, and publish it (POST)."""
-    require(request, "release.publish")
-    form = PublishForm(request.POST if request.method == "POST" else None)
-    problems: list[dict[str, str]] = []
-    if request.method == "POST" and form.is_valid():
-        newest = Release.objects.order_by("-number").values_list("number", flat=True).first() or 0
-        try:
-            release = release_publish(actor=actor_of(request), note=form.cleaned_data["note"])
-        except GateRefused as refusal:
-            problems = [
-                {"message": p.message, "url": slug_link(p.kind, p.slug) if p.kind else ""}
-                for p in refusal.problems
-            ]
-        except InvalidContent as invalid:
-            problems = [
-                {"message": f"{e['field']}: {e['message']}", "url": ""} for e in invalid.errors
-            ]
-        else:
-            text = (
-                _("Release #%(number)s is published. Deploy it to make it run.")
-                if release.number > newest
-                else _("This is what release #%(number)s already holds; no new one was made.")
-            )
-            messages.success(request, text % {"number": release.number})
-            return HttpResponseRedirect(_release_url(release))
-    latest = Release.objects.order_by("-number").first()
-    manifest = manifest_of_heads()
-    changed = items_changed(
-        manifest_items(latest.manifest if latest else ""), manifest_items(manifest)
-    )
-    context = {
-        "form": form,
-        "latest": latest,
-        "same": Release.objects.filter(sha256=sha256_text(manifest)).defer("manifest").first(),
-        "difference": shown_difference(changed),
-        "problems": problems,
-    }
-    return admin.page(request, "releases/release_publish.html", _("Publish a release"), context)
-
-
 def release_detail_view(admin: ConfigAdmin, request: HttpRequest, release: Release) -> HttpResponse:
-    """Show one release: facts, difference to its parent, contents."""
-    items = manifest_items(release.manifest)
-    parent = release.parent
+    """Show one release: facts, requests and approvals, difference to its parent, contents."""
+    items, before = manifest_items(release.manifest), _parent_items(release)
+    changes = items_changed(before, items)
+    risks = release_risks(changes, before, items)
     kind = request.GET.get("kind", "")
-    rows = [key for key in items if not kind or key[0] == kind]
     counts: dict[str, int] = {}
     for found, _slug in items:
         counts[found] = counts.get(found, 0) + 1
     context = {
         "release": release,
         "original": release,
-        "parent_url": _release_url(parent) if parent else "",
+        "parent_url": release_link(release.parent) if release.parent else "",
         "intact": _is_intact(release),
-        "gates": [r["gate"] for r in gate_results_read(release.gates) if r["level"] == "passed"],
-        "environments": [d.environment for d in release.deployments.order_by("environment")],
-        "difference": shown_difference(
-            items_changed(manifest_items(parent.manifest if parent else ""), items)
-        ),
+        "gates": gate_results_read(release.gates),
+        "environments": list(release.deployments.order_by("environment")),
+        "requests": requests_shown(release),
+        "notes": notes_drafted(changes, risks),
+        "difference": shown_difference(changes, risks),
+        "deployments": release_deployments(release),
+        "turns": turns_answered(release),
+        "evidence": release_evidence(release),
         "kinds": [{"kind": k, "label": kind_label(k), "count": n} for k, n in counts.items()],
         "kind": kind,
-        "rows": _page_of(rows, request, release),
+        "rows": _page_of([key for key in items if kind in ("", key[0])], request, release),
+        "targets": settings.RELEASE_ENVIRONMENTS,
         "may_deploy": request.user.has_perm("release.deploy"),
     }
     return admin.page(request, "releases/release_detail.html", str(release), context)
@@ -145,7 +95,7 @@ def release_item_view(
     context = {
         "release": release,
         "original": release,
-        "release_url": _release_url(release),
+        "release_url": release_link(release),
         "url": slug_link(kind, slug),
         "kind": kind_label(kind),
         "slug": slug,
@@ -160,63 +110,55 @@ def release_item_view(
 def release_manifest_view(request: HttpRequest, release: Release) -> HttpResponse:
     """Return the stored bytes: their sha256 is the release's."""
     name = f"release-{release.number}-{release.sha256[:12]}.json"
-    return HttpResponse(
-        release.manifest.encode(),
-        content_type="application/json",
-        headers={"Content-Disposition": f'attachment; filename="{name}"'},
-    )
+    return _file(release.manifest.encode("utf-8", "surrogatepass"), name)
+
+
+def release_record_view(request: HttpRequest, release: Release) -> HttpResponse:
+    """Return the signed record: everything known of the release, in one file."""
+    try:
+        text = record_sign(release_record(release))
+    except CorruptRelease as corrupt:
+        messages.error(request, str(corrupt))
+        return HttpResponseRedirect(release_link(release))
+    return _file(text.encode("utf-8", "surrogatepass"), record_name(release))
 
 
 def release_deploy_view(admin: ConfigAdmin, request: HttpRequest, release: Release) -> HttpResponse:
-    """Show what a deployment would change in an environment, and deploy (POST)."""
+    """Show what a release would change in an environment; deploy, promote or roll back (POST)."""
     require(request, "release.deploy")
-    initial = {"environment": request.GET.get("environment", settings.DEFAULT_ENVIRONMENT)}
-    form = DeployForm(request.POST if request.method == "POST" else None, initial=initial)
-    refusal: UnboundBindings | None = None
-    if request.method == "POST" and form.is_valid():
-        environment = form.cleaned_data["environment"]
+    environment = _environment(request)
+    refusal: Exception | None = None
+    way = _way(release, environment)
+    if request.method == "POST":
+        act = request.POST.get("act") or _act_of(way)
         try:
-            release_deploy(release=release, environment=environment, actor=actor_of(request))
-        except UnboundBindings as unbound:
-            refusal = unbound
-        except (CorruptRelease, UnknownEnvironment) as problem:
-            form.add_error(None, str(problem))
+            told = act_do(act, Acting(request, environment, release))
+        except REFUSALS as refused:
+            refusal = refused
         else:
-            text = _("Release #%(number)s runs in %(environment)s from the next message on.")
-            found = {"number": release.number, "environment": environment}
-            messages.success(request, text % found)
-            return HttpResponseRedirect(_release_url(release))
-    chosen = form.data.get("environment") if form.is_bound else initial["environment"]
-    current = deployed_release(chosen) if chosen in settings.RELEASE_ENVIRONMENTS else None
-    before = manifest_items(manifest_stored(current) if current and _is_intact(current) else "")
+            messages.success(request, told)
+            return HttpResponseRedirect(reverse("admin:releases_environment", args=[environment]))
+    current = environments_now().get(environment)
+    before, after = _running_items(current), manifest_items(release.manifest)
+    changes = items_changed(before, after)
     context = {
-        "form": form,
         "release": release,
         "original": release,
-        "release_url": _release_url(release),
-        "current": current,
-        "target": chosen,
-        "is_rollback": bool(current and release.number < current.number),
-        "is_running": bool(current and release.pk == current.pk),
-        "difference": shown_difference(items_changed(before, manifest_items(release.manifest))),
-        "refusal": refusal and _missing(refusal),
+        "release_url": release_link(release),
+        "environments": settings.RELEASE_ENVIRONMENTS,
+        "target": environment,
+        "way": way,
+        "current": current.release if current else None,
+        "difference": shown_difference(changes, release_risks(changes, before, after)),
+        "removed": removed_there(environment, before, after),
+        "refusal": refusal and refusal_shown(refusal),
+        **_forms(request, way, current),
     }
-    title = _("Deploy release #%(number)s") % {"number": release.number}
+    title = _("Release #%(number)s to %(environment)s") % {
+        "number": release.number,
+        "environment": environment,
+    }
     return admin.page(request, "releases/release_deploy.html", title, context)
-
-
-def deployment_view(
-    admin: ConfigAdmin, request: HttpRequest, deployment: Deployment
-) -> HttpResponse:
-    """Show what an environment runs, and the releases it could go to or back to."""
-    releases = Release.objects.defer("manifest").order_by("-number")
-    context = {
-        "deployment": deployment,
-        "original": deployment,
-        "releases": Paginator(releases, 50).get_page(request.GET.get("p")),
-        "may_deploy": request.user.has_perm("release.deploy"),
-    }
-    return admin.page(request, "releases/deployment_detail.html", deployment.environment, context)
 
 
 def options_view(request: HttpRequest, kind: str) -> JsonResponse:
@@ -238,6 +180,55 @@ def options_view(request: HttpRequest, kind: str) -> JsonResponse:
     )
 
 
+def _environment(request: HttpRequest) -> str:
+    given = request.POST.get("environment") if request.method == "POST" else None
+    name = given or request.GET.get("environment") or settings.RELEASE_ENTRY_ENVIRONMENTS[0]
+    if name not in settings.RELEASE_ENVIRONMENTS:
+        raise Http404
+    return str(name)
+
+
+def _way(release: Release, environment: str) -> Way:
+    running = environments_now()
+    here = running.get(environment)
+    before = running.get(environment_before(environment))
+    hop = before.release_id if before else None
+    return way_of(release, environment, here, ran=releases_ran(environment), hop=hop)
+
+
+def _act_of(way: Way) -> str:
+    # Promotion refuses what cannot arrive, with the reason.
+    return way.verb if way.verb in ("deploy", "promote", "roll_back") else "promote"
+
+
+def _forms(request: HttpRequest, way: Way, current: Deployment | None) -> dict[str, Any]:
+    initial = {
+        "in_flight": current.in_flight if current else "follow",
+        "max_pin_hours": current.max_pin_hours if current else 72,
+        "share": 10,
+    }
+    typed = request.POST if request.method == "POST" else None
+    is_canary = request.POST.get("act") == "canary_start"
+    whole = RollBackForm if way.verb == "roll_back" else ArriveForm
+    return {
+        "form": whole(None if is_canary else typed, initial=initial),
+        "canary_form": CanaryForm(typed if is_canary else None, initial=initial, prefix=None)
+        if way.verb in ("deploy", "promote") and current is not None
+        else None,
+    }
+
+
+def _running_items(current: Deployment | None) -> Items:
+    if current is None or not _is_intact(current.release):
+        return {}
+    return manifest_items(manifest_stored(current.release))
+
+
+def _parent_items(release: Release) -> Items:
+    parent = release.parent
+    return manifest_items(parent.manifest) if parent else {}
+
+
 def _page_of(rows: list[tuple[str, str]], request: HttpRequest, release: Release) -> Any:
     page: Any = Paginator(rows, ITEMS_PAGE).get_page(request.GET.get("p"))
     page.object_list = [
@@ -251,20 +242,34 @@ def _page_of(rows: list[tuple[str, str]], request: HttpRequest, release: Release
     return page
 
 
-def _missing(refusal: UnboundBindings) -> dict[str, Any]:
-    add = reverse("admin:releases_binding_add")
+def refusal_shown(refusal: Exception) -> dict[str, Any]:
+    """Return a refusal as a page shows it: sentences, and what has to be bound first."""
+    if not isinstance(refusal, UnboundBindings):
+        return {"lines": refusal_lines(refusal), "missing": []}
+    add = reverse("admin:releases_environment", args=[refusal.environment])
     return {
-        "environment": refusal.environment,
+        "lines": [
+            _("Not done: %(environment)s has no value for what the release names.")
+            % {"environment": refusal.environment}
+        ],
         "missing": [
             {
                 **entry,
                 "kind": kind_label(entry["kind"]),
                 "url": slug_link(entry["kind"], entry["slug"]),
-                "bind_url": f"{add}?environment={refusal.environment}&what={entry['what']}&name={entry['name']}",
+                "bind_url": f"{add}?{urlencode({'what': entry['what'], 'name': entry['name']})}#propose",
             }
             for entry in refusal.missing
         ],
     }
+
+
+def _file(data: bytes, name: str) -> HttpResponse:
+    return HttpResponse(
+        data,
+        content_type="application/json",
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )
 
 
 def _is_intact(release: Release) -> bool:
@@ -273,7 +278,3 @@ def _is_intact(release: Release) -> bool:
     except CorruptRelease:
         return False
     return True
-
-
-def _release_url(release: Release) -> str:
-    return reverse("admin:releases_release_change", args=[release.pk])

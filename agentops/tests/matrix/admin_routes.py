@@ -5,6 +5,10 @@ model or page fails the matrix until it is entered here.
 """
 
 from collections.abc import Callable, Mapping
+from datetime import timedelta
+
+from django.conf import settings
+from django.utils import timezone
 
 from agentops.tests.matrix.probes import Call, Closed, Listing, Probe, Redirects, Shared, Thing
 from agentops.tests.matrix.sides import Side
@@ -59,10 +63,21 @@ def _by_slug(label: str) -> Probe:
     )
 
 
+def _just_now() -> str:
+    """Return the query of a page that shows what stands now as it stood at a moment."""
+    at = timezone.now() + timedelta(seconds=5)
+    return f"?at={at:%Y-%m-%dT%H:%M:%S}&zone=UTC"
+
+
 KIND: Pages = {
     **standard(NO_NUMBER),
     "<path:object_id>/history/": lambda label: thing(label, "history/", absent=NO_NUMBER),
     "<path:object_id>/diff/": lambda label: thing(label, "diff/", absent=NO_NUMBER),
+    "<path:object_id>/as-of/": lambda label: Thing(
+        lambda side: f"{_base(label)}{pk(label)(side)}/as-of/{_just_now()}",
+        f"{_base(label)}{NO_NUMBER}/as-of/",
+    ),
+    "<path:object_id>/reach/": lambda label: thing(label, "reach/", absent=NO_NUMBER),
     "<path:object_id>/used-by/": lambda label: thing(label, "used-by/", absent=NO_NUMBER),
     "<path:object_id>/archive/": lambda label: thing(label, "archive/", absent=NO_NUMBER),
     "<path:object_id>/restore/": lambda label: thing(
@@ -94,12 +109,13 @@ def _release_item(label: str) -> Probe:
 
 RELEASE: Pages = {
     **standard(NO_UUID, adding=False),
-    "publish/": lambda label: Listing(_base(label) + "publish/", shows=None),
+    "as-of/": lambda label: Listing(_base(label) + "as-of/", shows=None),
     "import/": lambda label: Listing(_base(label) + "import/", shows=None),
     "export/": lambda label: Listing(_base(label) + "export/?format=yaml&values=1"),
     "options/<str:kind>/": lambda label: Listing(_base(label) + "options/agent/"),
     "<uuid:key>/deploy/": _release_page("deploy/", shows=_sha),
     "<uuid:key>/manifest.json": _release_page("manifest.json"),
+    "<uuid:key>/record.json": _release_page("record.json"),
     "<uuid:key>/<str:kind>/<path:slug>/": _release_item,
 }
 
@@ -121,7 +137,22 @@ CHANGE: Pages = {
     ),
 }
 
-DEPLOYMENT: Pages = standard(NO_NUMBER, adding=False)
+
+def _environment(suffix: str) -> Callable[[str], Probe]:
+    """The same address in every tenant: each sees its own rows only."""
+    name = settings.DEFAULT_ENVIRONMENT
+    return lambda label: Listing(f"{_base(label)}environment/{name}/{suffix}")
+
+
+DEPLOYMENT: Pages = {
+    **standard(NO_NUMBER, adding=False),
+    # An environment has its page by name; a deployment's row leads there.
+    "<path:object_id>/change/": lambda label: thing(
+        label, "change/", absent=NO_NUMBER, status=302, shows=None
+    ),
+    "environment/<str:name>/": _environment(""),
+    "environment/<str:name>/history/": _environment("history/"),
+}
 BINDING: Pages = {
     **standard(NO_NUMBER),
     "<path:object_id>/remove/": lambda label: thing(label, "remove/", absent=NO_NUMBER),

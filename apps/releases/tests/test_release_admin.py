@@ -25,8 +25,6 @@ from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import membership_grant
 from conftest import World
 
-PUBLISH = "admin:releases_publish"
-
 
 @pytest.fixture
 def small(world: World) -> World:
@@ -82,44 +80,31 @@ def page(name: str, world: World, number: int, *more: str) -> str:
     return reverse(f"admin:{name}", args=[release(world, number).pk, *more])
 
 
+def arriving(environment: str, act: str = "roll_back", **more: str) -> dict[str, str]:
+    """Return what the page of a release and an environment posts."""
+    terms = {"in_flight": "follow", "max_pin_hours": "72", "reason": "Wrong prices"}
+    return {"environment": environment, "act": act, **terms, **more}
+
+
+def environment(name: str = "production") -> str:
+    return reverse("admin:releases_environment", args=[name])
+
+
 def text(response: Any) -> str:
     return str(response.content.decode())
 
 
-# -- publish ---------------------------------------------------------------------------------------
-def test_publish__by_alice__shows_the_changes_and_makes_a_release(
-    small: World, as_alice: Client
-) -> None:
-    url = reverse(PUBLISH)
-    shown = text(as_alice.get(url))
-    assert "This will be the first release" in shown
-    assert "billing_agent" in shown
-    response = as_alice.post(url, {"note": "First"}, follow=True)
-    assert "Release #1 is published." in text(response)
-    made = release(small, 1)
-    assert (made.published_by, made.note) == ("user:alice", "First")
-
-
-def test_publish__of_what_is_already_a_release__makes_none(live: World, as_alice: Client) -> None:
-    assert "Nothing changed." in text(as_alice.get(reverse(PUBLISH)))
-    response = as_alice.post(reverse(PUBLISH), {"note": ""}, follow=True)
-    assert "This is what release #2 already holds" in text(response)
-    with tenant_transaction(live.acme):
-        assert Release.objects.count() == 2
-
-
-def test_publish__of_what_an_older_release_holds__says_so_and_offers_nothing(
+# -- releases are made by change requests ----------------------------------------------------------
+def test_releases__list__leads_to_the_change_requests_and_publishes_nothing(
     live: World, as_alice: Client
 ) -> None:
-    back_to_the_first(live)
-    shown = text(as_alice.get(reverse(PUBLISH)))
-    assert "the same as release #1: there is nothing to publish" in shown
-    assert 'name="note"' not in shown
+    shown = text(as_alice.get(reverse("admin:releases_release_changelist")))
+    assert reverse("admin:releases_changerequest_changelist") in shown
+    assert "Publish a release" not in shown
+    gone = as_alice.post("/admin/releases/release/publish/", {"note": "x"}, follow=True)
+    assert gone.status_code == 404
     with tenant_transaction(live.acme):
-        item_save(kind="prompt", slug="billing", content={"system": "New."}, actor="a")
-    shown = text(as_alice.get(reverse(PUBLISH)))
-    assert "there is nothing to publish" not in shown
-    assert 'name="note"' in shown
+        assert Release.objects.count() == 2
 
 
 def back_to_the_first(world: World) -> None:
@@ -137,58 +122,24 @@ def test_releases__list__is_named_once_in_the_breadcrumb(live: World, as_alice: 
     assert shown.count(f'href="{reverse("admin:app_list", args=["releases"])}"') == 1
 
 
-def test_publish__of_a_changed_prompt__shows_the_words_that_changed(
-    live: World, as_alice: Client
-) -> None:
-    with tenant_transaction(live.acme):
-        item_save(kind="prompt", slug="billing", content={"system": "Be kind."}, actor="a")
-    shown = text(as_alice.get(reverse(PUBLISH)))
-    assert "This is what changed since release #2." in shown
-    assert "Be brief." in shown
-    assert "Be kind." in shown
-
-
-def test_publish__with_dangling_references__lists_each_with_a_link(
-    small: World, as_alice: Client
-) -> None:
-    with tenant_transaction(small.acme):
-        item_save(
-            kind="agent",
-            slug="lost_agent",
-            content={"prompt": "no_prompt", "tools": ["no_tool"]},
-            actor="a",
-        )
-    shown = text(as_alice.post(reverse(PUBLISH), {"note": ""}))
-    assert "Not published: 2 problems." in shown
-    link = reverse("admin:agents_agent_by_slug", args=["lost_agent"])
-    alert = shown[shown.index("Not published") :]
-    assert alert[: alert.index("</ul>")].count(f'<li><a href="{link}">') == 2
-    assert "prompt:no_prompt" in shown
-    assert "tool:no_tool" in shown
-    with tenant_transaction(small.acme):
-        assert not Release.objects.exists()
-
-
 @pytest.mark.parametrize(
-    ("role", "publishes", "deploys"),
+    ("role", "deploys"),
     [
-        ("tenant_admin", True, True),
-        ("business_owner", False, False),
-        ("approver", True, True),
-        ("operator", False, True),
-        ("auditor", False, False),
+        ("tenant_admin", True),
+        ("business_owner", False),
+        ("approver", True),
+        ("operator", True),
+        ("auditor", False),
     ],
 )
 def test_going_live__by_role__is_for_those_who_may(
-    live: World, as_bob: Client, role: str, publishes: bool, deploys: bool
+    live: World, as_bob: Client, role: str, deploys: bool
 ) -> None:
+    ran_first(live)
     role_of_bob(live, role)
-    with tenant_transaction(live.acme):
-        item_save(kind="prompt", slug="billing", content={"system": "Third."}, actor="a")
-    assert as_bob.get(reverse(PUBLISH)).status_code == (200 if publishes else 403)
-    assert as_bob.post(reverse(PUBLISH), {"note": ""}).status_code == (302 if publishes else 403)
-    deploy = page("releases_deploy", live, 1)
-    answer = as_bob.post(deploy, {"environment": "production"})
+    url = page("releases_deploy", live, 1)
+    assert as_bob.get(url).status_code == (200 if deploys else 403)
+    answer = as_bob.post(url, arriving("production"))
     assert answer.status_code == (302 if deploys else 403)
     assert running(live) == (1 if deploys else 2)
     assert as_bob.get(page("releases_release_change", live, 1)).status_code == 200
@@ -229,7 +180,8 @@ def test_manifest__downloaded__has_the_sha256_of_the_release(live: World, as_bob
 
 
 @pytest.mark.parametrize(
-    "name", ["releases_release_change", "releases_deploy", "releases_manifest"]
+    "name",
+    ["releases_release_change", "releases_deploy", "releases_manifest", "releases_record"],
 )
 def test_release_pages__for_another_tenant__are_the_404_of_an_absent_one(
     live: World, as_charlie: Client, name: str
@@ -272,38 +224,48 @@ def test_release_list__with_20_releases__asks_as_many_queries_as_with_two(
 def test_deploy__with_unbound_names__lists_them_with_a_link_to_bind(
     live: World, as_alice: Client
 ) -> None:
-    shown = text(as_alice.post(page("releases_deploy", live, 2), {"environment": "staging"}))
-    assert "Not deployed: staging has no value for what the release names." in shown
+    url = page("releases_deploy", live, 2)
+    shown = text(as_alice.post(url, arriving("staging", "deploy")))
+    assert "Not done: staging has no value for what the release names." in shown
     assert "<code>address:telecom_mcp</code>" in shown
-    link = reverse("admin:releases_binding_add")
-    assert f"{link}?environment=staging&amp;what=address&amp;name=telecom_mcp" in shown
+    assert f"{environment('staging')}?what=address&amp;name=telecom_mcp#propose" in shown
     assert running(live, "staging") is None
 
 
 def test_deploy__of_an_older_release__is_called_a_roll_back(live: World, as_alice: Client) -> None:
+    ran_first(live)
     url = page("releases_deploy", live, 1)
     shown = text(as_alice.get(url, {"environment": "production"}))
     assert "This rolls production back from release #2 to release #1." in shown
-    response = as_alice.post(url, {"environment": "production"}, follow=True)
+    response = as_alice.post(url, arriving("production"), follow=True)
     assert "Release #1 runs in production" in text(response)
     assert running(live) == 1
 
 
-@pytest.mark.parametrize("environment", ["", "moon", "x\x00"])
-def test_deploy__to_an_environment_that_is_none__is_refused(
-    live: World, as_alice: Client, environment: str
+@pytest.mark.parametrize("name", ["moon", "x\x00"])
+def test_deploy__to_an_environment_that_is_none__is_absent(
+    live: World, as_alice: Client, name: str
 ) -> None:
-    response = as_alice.post(page("releases_deploy", live, 1), {"environment": environment})
-    assert response.status_code == 200
+    response = as_alice.post(page("releases_deploy", live, 1), arriving(name))
+    assert response.status_code == 404
     assert running(live) == 2
 
 
-def test_deployment_page__offers_the_other_releases(live: World, as_alice: Client) -> None:
+def test_environment_page__offers_the_other_releases(live: World, as_alice: Client) -> None:
+    ran_first(live)
     with tenant_transaction(live.acme):
         key = Deployment.objects.get(environment="production").pk
-    shown = text(as_alice.get(reverse("admin:releases_deployment_change", args=[key])))
-    assert "Roll back to this" in shown
-    assert page("releases_deploy", live, 1) + "?environment=production" in shown
+    response = as_alice.get(reverse("admin:releases_deployment_change", args=[key]), follow=True)
+    assert "Roll back to this" in text(response)
+    assert page("releases_deploy", live, 1) + "?environment=production" in text(response)
+
+
+def ran_first(world: World) -> None:
+    """Let production have run release #1 before the second."""
+    with tenant_transaction(world.acme):
+        for number in (1, 2):
+            found = Release.objects.get(number=number)
+            release_deploy(release=found, environment="production", actor="user:alice")
 
 
 # -- bindings --------------------------------------------------------------------------------------
@@ -623,7 +585,7 @@ def test_admin__for_a_platform_admin_without_any_tenant__says_so(client: Client,
 
     client.force_login(User.objects.create_superuser("root", "root@example.com", "x"))
     assert "You are in no tenant" in text(client.get(reverse("admin:index")))
-    for name in ("agents_agent_changelist", "releases_release_changelist", "releases_publish"):
+    for name in ("agents_agent_changelist", "releases_release_changelist", "releases_as_of"):
         assert client.get(reverse(f"admin:{name}")).status_code == 403
 
 
