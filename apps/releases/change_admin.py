@@ -37,11 +37,12 @@ class ChangeRequestAdmin(ConfigAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         pages: list[tuple[str, View, str]] = [
+            # First: "5/act" would be an id to the others.
+            ("act/<str:act>", views.act_view, "act"),
             ("facts", views.facts_view, "facts"),
             ("rebase", rebase_view, "rebase"),
             ("publish", views.publish_view, "publish"),
             ("break-glass", views.break_glass_view, "break_glass"),
-            ("act/<str:act>", views.act_view, "act"),
         ]
         wrap = self.admin_site.admin_view
         return [

@@ -154,7 +154,8 @@ def _shown_patch(
             [found for found in about if _touches(found.path, change.path)],
             [found for found in said if found.path == change.path],
         )
-        for change in shown_changes(config_class, view.changes)
+        # That an archived item loses every field is one thing to say, not many.
+        for change in shown_changes(config_class, view.changes if view.after is not None else ())
     ]
     placed = {id(found) for line in lines for found in (*line.findings, *line.comments)}
     return ShownPatch(
