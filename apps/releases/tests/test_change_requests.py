@@ -185,9 +185,7 @@ def test_patch_save__stale_base__is_told_who_was_first(live):
     with setting_up("test"):
         item_save(kind="prompt", slug="billing", content={"system": "New"}, actor=ANA)
     with pytest.raises(StaleBase) as refusal:
-        patch_save(
-            actor=OLGA, kind="prompt", slug="billing", content={"system": "Mine"}, base=1
-        )
+        patch_save(actor=OLGA, kind="prompt", slug="billing", content={"system": "Mine"}, base=1)
     assert refusal.value.author == ANA
 
 
@@ -379,6 +377,14 @@ def test_patch_save__back_to_what_was_approved__counts_it_again(live):
     assert request.status == "in_review"
     view = request_view(request)
     assert (view.missing, view.more) == ((), 0)
+
+
+def test_request_decide__approver_edits_and_takes_it_back__no_longer_counts(live):
+    request = approved()
+    edited("prompt", "billing", ANA, request, response_style="cold")
+    edited("prompt", "billing", ANA, request, response_style="warm")
+    view = request_view(ChangeRequest.objects.get(pk=request.pk))
+    assert view.missing == ("domain",)
 
 
 def test_request_describe__another_environment__voids_the_approval(live):
@@ -603,9 +609,7 @@ def test_request_rebase__archived_meanwhile__asks_for_the_whole_item(live):
         request_rebase(request=second, actor=OLGA)
     [conflict] = refusal.value.conflicts["intent:order"]
     assert (conflict.path, conflict.theirs) == ("", None)
-    rebased = request_rebase(
-        request=second, actor=OLGA, choices={"intent:order": {"": "mine"}}
-    )
+    rebased = request_rebase(request=second, actor=OLGA, choices={"intent:order": {"": "mine"}})
     approve(rebased)
     request_publish(request=rebased, actor=ANA)
     item = ConfigItem.objects.get(kind="intent", slug="order")
