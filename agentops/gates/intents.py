@@ -5,6 +5,7 @@ Words are compared as routing compares them (case, accents and number do not cou
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -95,6 +96,8 @@ def intents_chosen(release: Release) -> dict[str, IntentConfig]:
     }
 
 
+# Two gates compare every text of every intent, and most are those of the last publication.
+@lru_cache(maxsize=50_000)
 def stems_of(text: str) -> Stems:
     """Return ``text`` as routing compares it."""
     return tuple(stem_plural(word) for word in words(text))
