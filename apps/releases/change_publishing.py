@@ -244,10 +244,14 @@ def break_glass_ratify(*, request: ChangeRequest, actor: str, comment: str = "")
     with tenant_transaction():
         request = core.request_locked(request)
         _emergency_open(request)
-        if actor in (request.author, request.broken_glass_by, *editors_of(request)):
+        first = {request.author, request.broken_glass_by, *editors_of(request)}
+        if actor in first:
             raise SelfApproval
         _person_check(actor)
-        held = change_policy().duties_of(actor)
+        # Who only stands in for one of them is no second person.
+        held = [duty for duty in change_policy().duties_of(actor) if duty.on_behalf_of not in first]
+        if not held:
+            raise NotAnApprover(_("You hold a duty only on behalf of who made this release."))
         Approval.objects.create(
             request=request,
             person=actor,
