@@ -11,6 +11,8 @@ from django.conf import settings
 from django.test import Client
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from apps.releases.change_models import ChangeRequest
+from apps.releases.change_selectors import patched_content
 from apps.releases.links import item_link, list_link
 from apps.releases.models import ConfigItem, Revision
 from apps.releases.portable.files import sources_read
@@ -63,9 +65,14 @@ def item(world: World, kind: str, slug: str) -> ConfigItem:
 
 
 def content(world: World, kind: str, slug: str) -> dict[str, Any]:
+    """Return the item as the one change request has it; what is accepted is unchanged."""
     head = item(world, kind, slug).head
     assert head is not None
-    found: dict[str, Any] = json.loads(head.content)
+    assert head.number == 1
+    with tenant_transaction(world.acme):
+        found = patched_content(ChangeRequest.objects.get(), kind, slug)
+    assert found is not None
+    assert found != json.loads(head.content)
     return found
 
 
@@ -106,9 +113,10 @@ def test_every_kind_of_the_demo__opened_and_saved__makes_no_revision(
     assert len(items) == 13
     for kind, slug in items.items():
         opened(screen, world, kind, slug)
-        assert "Nothing changed, so no revision was made." in saved(screen), kind
+        assert "Nothing changed, so nothing was saved." in saved(screen), kind
     with tenant_transaction(world.acme):
         assert Revision.objects.count() == before
+        assert not ChangeRequest.objects.exists()
 
 
 def test_rows__by_keyboard__are_added_moved_and_removed(screen: Page, world: World) -> None:
@@ -128,7 +136,7 @@ def test_rows__by_keyboard__are_added_moved_and_removed(screen: Page, world: Wor
     for _ in range(3):
         screen.keyboard.press("Tab")
     screen.keyboard.press("Enter")
-    assert "Saved as revision 2." in saved(screen)
+    assert "Saved in change request #1." in saved(screen)
     assert content(world, "intent", "i")["keywords"] == ["three", "two"]
 
 
@@ -161,7 +169,7 @@ def test_objects__by_keyboard__are_added_moved_and_removed(screen: Page, world: 
     rows.nth(2).locator("button", has_text="arrow_upward").press("Enter")
     screen.keyboard.press("Enter")
     rows.nth(1).locator(".ao-row-tools button", has_text="close").last.press("Enter")
-    assert "Saved as revision 2." in saved(screen)
+    assert "Saved in change request #1." in saved(screen)
     codes = [rule["code"] for rule in content(world, "rail_policy", "default")["input"]]
     assert codes == ["VLOOP", "PINJ"]
 
@@ -177,7 +185,7 @@ def test_code_editor__typed_into__sends_what_is_seen_and_lets_tab_leave(
     screen.keyboard.type(" {{ agent }}")
     screen.keyboard.press("Tab")
     assert screen.evaluate("document.activeElement.id") == "id_content-response_style"
-    assert "Saved as revision 2." in saved(screen)
+    assert "Saved in change request #1." in saved(screen)
     assert content(world, "prompt", "p")["system"] == "Hello {{ agent }}"
 
 
@@ -196,7 +204,7 @@ def test_references__of_many_items__are_found_by_typing(screen: Page, world: Wor
     screen.keyboard.type("_123")
     screen.locator(".select2-results__option--highlighted", has_text="tool_123").wait_for()
     screen.keyboard.press("Enter")
-    assert "Saved as revision 2." in saved(screen)
+    assert "Saved in change request #1." in saved(screen)
     assert content(world, "agent", "a")["tools"] == ["tool_200", "tool_007", "tool_123"]
 
 
@@ -225,7 +233,8 @@ def test_pages__at_any_width__do_not_scroll_sideways(
         long_item,
         long_item.replace("/change/", "/diff/"),
         item_link("tool", item(world, "tool", "consultar_fatura").pk),
-        "/admin/releases/release/publish/",
+        "/admin/releases/changerequest/?queue=all",
+        "/admin/releases/changerequest/add/",
         "/admin/releases/release/import/",
     ]
     for url in urls:
