@@ -13,7 +13,7 @@ from agentops.gates.states import next_states_exist
 from agentops.gates.texts import prompt_variables, translations
 from agentops.gates.tools import actions_confirmed, arguments_filled, contract_pins, tool_pins
 from apps.agents.config import PromptConfig
-from apps.releases.gates import GateContext, Problem, references_resolve, schema
+from apps.releases.gates import GateContext, ItemLabels, Problem, references_resolve, schema
 from apps.runtime.config import KINDS, KindConfig
 from apps.runtime.release import Release
 
@@ -46,7 +46,7 @@ FULL: Items = {
     },
     "parameter_mapping:get_bill": {"tool": "get_bill", "map": {"customer_key": "phone"}},
 }
-OWNERS = {
+OWNERS: dict[tuple[str, str], ItemLabels] = {
     (kind, slug): {"name": "", "owner": "olga", "technical_owner": "otto"}
     for kind, _colon, slug in (key.partition(":") for key in FULL)
 }

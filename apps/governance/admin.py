@@ -4,6 +4,8 @@ from django.contrib import admin
 
 from apps.governance import approval_admin as approval_admin  # registers its pages
 from apps.governance import notice_admin as notice_admin  # registers its pages
+from apps.governance import proof_admin as proof_admin
+from apps.governance import readiness_admin as readiness_admin
 from apps.governance.models import RailPolicy
 from apps.releases.kind_admin import KindAdmin
 

@@ -123,6 +123,7 @@ class ItemPages(ConfigAdmin):
                 ("reach", _("Blast radius")),
             )
         ]
+        tabs = tabs and [*tabs, *self.more_tabs(item)]
         match = request.resolver_match
         view = (match.url_name or "") if match else ""
         extra = {
@@ -135,6 +136,10 @@ class ItemPages(ConfigAdmin):
         for name in ("change", "diff", "history", "archive", "restore") if item else ():
             extra[f"{name}_url"] = self._url(name, item.pk)
         return self.page(request, template, title, {**extra, **context})
+
+    def more_tabs(self, item: ConfigItem) -> list[dict[str, Any]]:
+        """Return further tabs of a kind's items: ``name``, ``title``, ``url``."""
+        return []
 
     def _name(self, view: str) -> str:
         return f"{self.opts.app_label}_{self.opts.model_name}_{view}"

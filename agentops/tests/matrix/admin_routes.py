@@ -190,6 +190,28 @@ DUTIES: Pages = {
     "delegate/": lambda label: Listing(_base(label) + "delegate/"),
 }
 
+# Pages over rows that stand in a list or a checklist: the row's own page leads there.
+_STANDS_ELSEWHERE: Pages = {
+    "<path:object_id>/change/": lambda label: thing(
+        label, "change/", absent=NO_NUMBER, status=302, shows=None
+    ),
+}
+GATES: Pages = {
+    **standard(NO_NUMBER, adding=False),
+    **_STANDS_ELSEWHERE,
+    # The tenant's own levels stand beside the gates; the matrix has one of no gate.
+    "": lambda label: Listing(_base(label), shows=None),
+}
+READINESS: Pages = {
+    **standard(NO_NUMBER, adding=False),
+    **_STANDS_ELSEWHERE,
+    "": lambda label: Listing(_base(label), shows=None),
+    "agent/<path:agent>/": lambda label: Thing(
+        lambda side: f"{_base(label)}agent/{side.item('agent')}/",
+        f"{_base(label)}agent/nothing/",
+    ),
+}
+
 
 def _platform(absent: str) -> Pages:
     """Return the pages that only a platform admin may open: a tenant's admin is refused alike."""
@@ -224,6 +246,11 @@ MODELS: dict[str, Pages] = {
     "governance.webhookendpoint": WEBHOOK,
     "governance.racientry": RESPONSIBILITIES,
     "governance.dutyassignment": DUTIES,
+    "governance.gatelevel": GATES,
+    "governance.readinesscheck": READINESS,
+    "governance.evidence": standard(NO_NUMBER),
+    "governance.compatibilityrow": standard(NO_NUMBER),
+    "governance.contractversion": standard(NO_NUMBER),
     "tenants.apikey": API_KEY,
     "tenants.auditentry": AUDIT,
     "tenants.membership": MEMBERSHIP,
