@@ -1,7 +1,8 @@
 """A process of its own that publishes: ``python -m apps.releases.tests.publisher TENANT ACTOR``.
 
 Says ``ready``; then for every line it reads: saves a prompt named after the actor when the line is
-``save``, publishes, and prints number and sha256.
+``save``, publishes, and prints number and sha256. ``request 7`` publishes change request 7 as anybody
+would, without an authority, and prints the name of the refusal when there is one.
 """
 
 import sys
@@ -17,11 +18,30 @@ def main(tenant_id: int, actor: str) -> None:
 
     print("ready", flush=True)
     for line in sys.stdin:
+        if line.startswith("request "):
+            print(*_request(tenant_id, actor, int(line.split()[1])), flush=True)
+            continue
         with tenant_scope(tenant_id), setting_up("a test"):
             if line.strip() == "save":
                 item_save(kind="prompt", slug=actor, content={"system": actor}, actor=actor)
             release = release_publish(actor=actor)
         print(release.number, release.sha256, flush=True)
+
+
+def _request(tenant_id: int, actor: str, number: int) -> tuple[object, ...]:
+    from apps.releases.change_models import ChangeRequest
+    from apps.releases.change_publishing import request_publish
+    from apps.releases.change_refusals import ChangeRefused
+    from apps.tenants.scope import tenant_scope, tenant_transaction
+
+    with tenant_scope(tenant_id):
+        with tenant_transaction():
+            request = ChangeRequest.objects.get(number=number)
+        try:
+            release = request_publish(request=request, actor=actor)
+        except ChangeRefused as refusal:
+            return (type(refusal).__name__,)
+    return release.number, release.sha256
 
 
 if __name__ == "__main__":

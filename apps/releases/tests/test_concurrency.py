@@ -14,14 +14,23 @@ from django.db import connection
 
 from apps.releases import selectors
 from apps.releases.authority import setting_up
+from apps.releases.change_models import ChangeRequest
+from apps.releases.change_services import (
+    patch_save,
+    request_decide,
+    request_open,
+    request_submit,
+)
+from apps.releases.environment_services import binding_set, release_deploy
 from apps.releases.freezing import manifest_of_heads
 from apps.releases.models import ConfigItem, Release, Revision
 from apps.releases.selectors import release_load
 from apps.releases.services import StaleBase, item_save, release_publish
 from apps.releases.tests.conftest import ALICE, audited, small_world
 from apps.runtime.canonical import sha256_text
-from apps.tenants.models import Tenant
+from apps.tenants.models import Role, Tenant, User
 from apps.tenants.scope import tenant_scope, tenant_transaction
+from apps.tenants.services import membership_grant
 
 T = TypeVar("T")
 AT_ONCE = 5
@@ -154,6 +163,73 @@ def test_release_publish__in_processes__is_one_unbroken_chain(tenant: Tenant) ->
     assert same == [["1", releases[0].sha256]] * 3
     known = [[str(release.number), release.sha256] for release in releases[1:]]
     assert all(answer in known for answer in changed)
+
+
+RACES = 100
+
+
+@pytest.mark.services
+def test_request_publish__two_processes_at_once__one_wins_the_other_is_told(
+    tenant: Tenant,
+) -> None:
+    """Even rounds: both publish one request. Odd rounds: each its own, made on the same heads."""
+    with tenant_transaction(tenant), setting_up("a test's world"):
+        approver = User.objects.create_user("approver")
+        membership_grant(user=approver, role=Role.APPROVER, actor="test")
+        binding_set(
+            environment="staging",
+            what="address",
+            name="telecom_mcp",
+            value="http://127.0.0.1:9/mcp",
+            actor="test",
+        )
+        release = release_publish(actor="test")
+        release_deploy(release=release, environment="staging", actor="test")
+    publishers = [Publisher(tenant, f"user:{name}") for name in ("ana", "otto")]
+    told: list[str] = []
+    try:
+        for publisher in publishers:
+            assert publisher.answer() == ["ready"]
+        for race in range(RACES):
+            numbers = _approved_requests(tenant, race, 1 + race % 2)
+            for publisher, number in zip(publishers, (numbers * 2)[:2], strict=True):
+                publisher.say(f"request {number}")
+            answers = [publisher.answer() for publisher in publishers]
+            won = [answer for answer in answers if len(answer) == 2]
+            assert len(won) == 1, answers
+            told += [answer[0] for answer in answers if len(answer) == 1]
+            with tenant_transaction(tenant):
+                published = ChangeRequest.objects.filter(release__number=won[0][0])
+                assert published.count() == 1
+                assert Release.objects.count() == race + 2
+    finally:
+        for publisher in publishers:
+            publisher.end()
+    assert told == ["WrongState", "StaleRequest"] * (RACES // 2)
+
+
+def _approved_requests(tenant: Tenant, race: int, count: int) -> list[int]:
+    """Open, submit and approve requests of different people on today's heads; return their numbers."""
+    numbers = []
+    with tenant_transaction(tenant):
+        for index in range(count):
+            request = request_open(actor=f"user:author{index}", title="t", reason="r")
+            patch_save(
+                actor=request.author,
+                kind="prompt",
+                slug=f"raced{index}",
+                content={"system": f"race {race}"},
+                request=request,
+            )
+            request = request_submit(request=request, actor=request.author)
+            request_decide(
+                request=request,
+                actor="user:approver",
+                decision="approve",
+                sha256=request.manifest_sha256,
+            )
+            numbers.append(request.number)
+    return numbers
 
 
 class Publisher:
