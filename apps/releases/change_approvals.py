@@ -34,20 +34,22 @@ def editors_of(request: ChangeRequest) -> list[str]:
 def terms_digest(request: ChangeRequest) -> str:
     """Return the sha256 of what an approval is about beside the manifest.
 
-    Environment, what becomes of open conversations, version step, and the labels of items (owners).
+    Environment, what becomes of open conversations, version step, the labels of items (owners), and
+    which items change from which revision: the same manifest after others have published is
+    another change, as it takes theirs back.
     """
-    labels = request.patches.exclude(labels="{}").order_by("kind", "slug")
-    return terms_of(request, list(labels.values_list("kind", "slug", "labels")))
+    items = request.patches.order_by("kind", "slug")
+    return terms_of(request, list(items.values_list("kind", "slug", "action", "base_id", "labels")))
 
 
-def terms_of(request: ChangeRequest, labels: Sequence[tuple[str, str, str]]) -> str:
-    """``terms_digest`` with the (kind, slug, labels) of the patches that set any, in order."""
+def terms_of(request: ChangeRequest, items: Sequence[tuple[str, str, str, int | None, str]]) -> str:
+    """``terms_digest`` with (kind, slug, action, base, labels) of the request's patches, in order."""
     terms = {
         "environment": request.environment,
         "in_flight": request.in_flight,
         "max_pin_hours": request.max_pin_hours,
         "bump": request.bump,
-        "labels": [list(row) for row in labels],
+        "items": [list(row) for row in items],
     }
     return sha256_text(canonical_json(terms))
 

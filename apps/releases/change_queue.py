@@ -101,12 +101,12 @@ def _row(
     request: ChangeRequest, requirement: Requirement, is_stale: bool, conflicts: int
 ) -> QueueRow:
     patches = list(request.patches.all())
-    labels = [(p.kind, p.slug, p.labels) for p in patches if p.labels != "{}"]
+    items = [(p.kind, p.slug, p.action, p.base_id, p.labels) for p in patches]
     count = counted(
         list(request.approvals.all()),
         editors=editors_of(request),
         sha256=request.manifest_sha256,
-        terms=terms_of(request, labels),
+        terms=terms_of(request, items),
         requirement=requirement,
     )
     return QueueRow(

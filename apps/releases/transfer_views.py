@@ -13,10 +13,11 @@ from django.utils.translation import gettext_lazy
 
 from apps.releases import widgets
 from apps.releases.config_admin import ConfigAdmin
-from apps.releases.links import kind_label, slug_link
+from apps.releases.links import kind_label, request_link, slug_link
 from apps.releases.portable.native import Portable, native_files, native_text
+from apps.releases.portable.proposing import Proposed, request_of_files, terms_of_import
 from apps.releases.portable.report import Report
-from apps.releases.portable.transfer import Imported, tenant_export, tenant_import
+from apps.releases.portable.transfer import tenant_export
 from apps.releases.portable.yaml_source import SourceRefused
 from apps.releases.uploading import (
     UploadRefused,
@@ -107,7 +108,7 @@ def export_view(admin: ConfigAdmin, request: HttpRequest) -> HttpResponse:
 
 
 def import_view(admin: ConfigAdmin, request: HttpRequest) -> HttpResponse:
-    """Take files, say what importing them would do, and do it when asked again."""
+    """Take files, say what importing them would change, and draft a request when asked again."""
     require(request, "config.change")
     post = request.method == "POST"
     form = ImportForm(request.POST if post else None, request.FILES if post else None)
@@ -141,16 +142,18 @@ def _files(request: HttpRequest, form: ImportForm) -> dict[str, bytes]:
 
 def _import(
     request: HttpRequest, form: ImportForm, files: dict[str, bytes], *, dry_run: bool
-) -> tuple[Report, Imported]:
+) -> tuple[Report, Proposed]:
     portable, report = files_parse(
         files,
         environment=form.cleaned_data["environment"],
         docker_environment=form.cleaned_data["docker_environment"],
     )
-    done = tenant_import(
+    note = form.cleaned_data["note"]
+    done = request_of_files(
         portable=_allowed(request, portable, report),
         actor=actor_of(request),
-        note=form.cleaned_data["note"],
+        terms=terms_of_import(", ".join(sorted(files))[:150], note),
+        note=note,
         replace=form.cleaned_data["replace"],
         dry_run=dry_run,
     )
@@ -165,19 +168,21 @@ def _allowed(request: HttpRequest, portable: Portable, report: Report) -> Portab
     return replace(portable, bindings=())
 
 
-def _imported(request: HttpRequest, done: Imported) -> HttpResponseRedirect:
-    counts = done.counts()
+def _imported(request: HttpRequest, done: Proposed) -> HttpResponseRedirect:
+    if done.request is None:
+        messages.info(request, _("Nothing to change: the files say what is accepted."))
+        return HttpResponseRedirect(reverse("admin:releases_import"))
     text = _(
-        "Imported: %(created)s created, %(changed)s changed, %(archived)s archived, "
-        "%(unchanged)s unchanged. Publish to make it a release."
+        "Drafted: %(created)s created, %(changed)s changed, %(archived)s archived, "
+        "%(unchanged)s unchanged. Submit the request for review."
     )
-    messages.success(request, text % counts)
-    return HttpResponseRedirect(reverse("admin:releases_release_changelist"))
+    messages.success(request, text % done.counts())
+    return HttpResponseRedirect(request_link(done.request))
 
 
-def _shown(report: Report, done: Imported) -> dict[str, Any]:
+def _shown(report: Report, done: Proposed) -> dict[str, Any]:
     return {
-        "done": done,
+        "done": {"dangling": done.dangling(), "bindings": done.bound},
         "counts": [(CHANGES[name], count) for name, count in done.counts().items()],
         "changes": [
             {

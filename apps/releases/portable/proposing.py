@@ -68,9 +68,25 @@ class Proposed:
         counted = Counter(self.changes.values())
         return {name: counted[name] for name in ("created", "changed", "unchanged", "archived")}
 
+    def dangling(self) -> list[str]:
+        """Return what is named and not there, as ``kind slug: path → kind:slug``."""
+        return [
+            f"{found.kind} {found.slug}: {found.path} → {found.missing}"
+            for found in self.findings
+            if found.missing
+        ]
+
     @property
     def is_empty(self) -> bool:
         return self.request is None and not self.bound
+
+
+def terms_of_import(name: str, note: str) -> dict[str, Any]:
+    """Return title and reason of a request for the imported files ``name``."""
+    return {
+        "title": (_("Import of %(name)s") % {"name": name})[:200],
+        "reason": note or _("Imported files."),
+    }
 
 
 def request_of_files(
@@ -179,7 +195,6 @@ def _patched(
 ) -> ChangeRequest:
     """Make the patches of ``request`` those of ``changes``, each against today's head."""
     terms = terms_digest(request)
-    before = _content_of(request)
     items = {(item.kind, item.slug): item for item in portable.items}
     with core.many_edits():
         for patch in request.patches.select_related("base"):
@@ -193,15 +208,10 @@ def _patched(
             elif change != "unchanged":
                 _saved(request, items[key], actor, note)
     request.refresh_from_db()
-    if _content_of(request) != before:
-        core.rebind(request, actor, _("the files were edited"), terms=terms)
-        request.save()
+    # Also when no file changed: what others published since makes another manifest.
+    core.rebind(request, actor, _("the files or what they are compared with changed"), terms=terms)
+    request.save()
     return request
-
-
-def _content_of(request: ChangeRequest) -> list[tuple[Any, ...]]:
-    rows = request.patches.order_by("kind", "slug")
-    return list(rows.values_list("kind", "slug", "action", "base_id", "operations", "labels"))
 
 
 def _saved(request: ChangeRequest, item: PortableItem, actor: str, note: str) -> None:

@@ -9,11 +9,15 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
+from apps.releases.change_models import ChangePatch, ChangeRequest
+from apps.releases.change_selectors import candidate_manifest
 from apps.releases.models import ConfigItem, Release
+from apps.releases.selectors import item_heads
 from apps.releases.services import release_publish
 from apps.releases.tests.conftest import ALICE
+from apps.runtime.canonical import sha256_text
 from apps.tenants.models import Tenant
-from apps.tenants.scope import tenant_scope
+from apps.tenants.scope import tenant_transaction
 
 SEED = Path(__file__).parent / "seed_files"
 
@@ -29,12 +33,14 @@ def test_config_export_import__another_tenant__gets_the_same_release(
 ) -> None:
     sha256 = release_publish(actor=ALICE).sha256
     copy = Tenant.objects.create(slug="copy", name="Copy")
-    for name in ("one.yaml", "folder/", "packed.zip"):
+    for number, name in enumerate(("one.yaml", "folder/", "packed.zip"), start=1):
         run("config_export", billing.slug, f"{tmp_path}/{name}")
         told = run("config_import", f"{tmp_path}/{name}", "--tenant", "copy")
-        assert "copy: items" in told
-    with tenant_scope(copy):
-        assert release_publish(actor=ALICE).sha256 == sha256
+        assert f"Drafted as request #{number}" in told
+    with tenant_transaction(copy):
+        for request in ChangeRequest.objects.all():
+            assert sha256_text(candidate_manifest(request)) == sha256
+        assert not item_heads().exists()
     assert run("config_export", billing.slug) == (tmp_path / "one.yaml").read_text()
 
 
@@ -42,8 +48,9 @@ def test_config_import__seed_folder__prints_the_report_as_a_table(acme: Tenant) 
     told = run("config_import", str(SEED), "--tenant", acme.slug)
     assert "config/mcp_parameter_mapping.yaml:3" in told
     assert "There are no mock answers here." in told
-    assert "Publish to make it a release." in told
-    assert ConfigItem.objects.filter(kind="tool").count() == 8
+    assert "Drafted as request #1: submit it for review." in told
+    assert ChangePatch.objects.filter(kind="tool").count() == 8
+    assert not ConfigItem.objects.exists()
 
 
 def test_config_import__json__is_machine_readable(acme: Tenant) -> None:

@@ -1,4 +1,4 @@
-"""``manage.py config_import PATH --tenant SLUG``: YAML into a tenant, all or nothing."""
+"""``manage.py config_import PATH --tenant SLUG``: YAML into a change request, all or nothing."""
 
 import json
 from argparse import ArgumentParser
@@ -8,20 +8,21 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from apps.releases.portable.commands import actor_check, tenant_named
 from apps.releases.portable.files import SUFFIXES, sources_read
 from apps.releases.portable.native import FORMAT, Portable, native_parse
+from apps.releases.portable.proposing import Proposed, request_of_files, terms_of_import
 from apps.releases.portable.report import Report, problems_json
 from apps.releases.portable.seed.importer import seed_read
-from apps.releases.portable.transfer import Imported, tenant_import
 from apps.releases.portable.yaml_source import SourceRefused
-from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_scope
 
 
 class Command(BaseCommand):
     help = (
         "Import a tenant's configuration: this product's YAML (a file, a folder, a .zip) or a folder "
-        "of agents.yaml, routing.yaml, tools.yaml and the like. Nothing is published."
+        "of agents.yaml, routing.yaml, tools.yaml and the like. It becomes a draft of a change "
+        "request; nothing that was accepted is changed."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -33,7 +34,7 @@ class Command(BaseCommand):
             "--replace", action="store_true", help="archive the items that the files do not name"
         )
         parser.add_argument("--actor", default="command:config_import", help="for the audit trail")
-        parser.add_argument("--note", default="", help="note on the revisions")
+        parser.add_argument("--note", default="", help="note on the changes")
         for option, default, text in (
             ("--environment", "dev", "mcp_servers.yaml and llm_profiles.yaml"),
             ("--docker-environment", "production", "mcp_servers.docker.yaml"),
@@ -46,15 +47,15 @@ class Command(BaseCommand):
             )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        tenant = Tenant.objects.filter(slug=options["tenant"]).first()
-        if tenant is None:
-            raise CommandError(f"There is no tenant {options['tenant']!r}.")
+        tenant = tenant_named(options["tenant"])
         try:
             portable, report = self._read(options)
             with tenant_scope(tenant):
-                done = tenant_import(
+                actor_check(options["actor"])
+                done = request_of_files(
                     portable=portable,
                     actor=options["actor"],
+                    terms=terms_of_import(options["path"].name, options["note"]),
                     note=options["note"],
                     replace=options["replace"],
                     dry_run=options["dry_run"],
@@ -76,7 +77,7 @@ class Command(BaseCommand):
         return native_parse(sources_read(path)), Report()
 
     def _tell(
-        self, portable: Portable, report: Report, done: Imported, options: dict[str, Any]
+        self, portable: Portable, report: Report, done: Proposed, options: dict[str, Any]
     ) -> None:
         counts = done.counts()
         if options["json"]:
@@ -92,7 +93,8 @@ class Command(BaseCommand):
                     for b in portable.bindings
                 ],
                 "report": report.as_json(),
-                "dangling": done.dangling,
+                "dangling": done.dangling(),
+                "request": done.request.number if done.request and not options["dry_run"] else None,
             }
             self.stdout.write(json.dumps(document, ensure_ascii=False, indent=2))
             return
@@ -100,14 +102,22 @@ class Command(BaseCommand):
             self.stdout.write(report.as_table())
             told = ", ".join(f"{count} {name}" for name, count in report.counts().items())
             self.stdout.write(f"\n{told}")
-        for line in done.dangling:
+        for line in done.dangling():
             self.stdout.write(f"not there: {line} (publishing refuses it)")
         would = "would be " if options["dry_run"] else ""
         told = ", ".join(f"{count} {name}" for name, count in counts.items())
         self.stdout.write(
-            f"{options['tenant']}: items {would}{told}; {done.bindings} bindings {would}set. "
-            + ("Nothing was written." if options["dry_run"] else "Publish to make it a release.")
+            f"{options['tenant']}: items {would}{told}; {done.bound} bindings {would}set or proposed. "
+            + _end(done, dry_run=options["dry_run"])
         )
+
+
+def _end(done: Proposed, *, dry_run: bool) -> str:
+    if dry_run:
+        return "Nothing was written."
+    if done.request is None:
+        return "Nothing to change."
+    return f"Drafted as request #{done.request.number}: submit it for review."
 
 
 def _holds_native(path: Path) -> bool:

@@ -1,0 +1,159 @@
+"""``manage.py config_apply FILES… --tenant SLUG``: one request for the files, submitted; for CI.
+
+Exit codes: 0 done (or nothing differs), 3 not everybody who must has approved (``--publish``), 1 an
+error.
+"""
+
+import json
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import CommandError
+
+from apps.releases.authority import setting_up
+from apps.releases.change_selectors import request_view
+from apps.releases.change_services import (
+    ApprovalsMissing,
+    WrongState,
+    request_publish,
+    request_submit,
+)
+from apps.releases.environment_services import release_deploy
+from apps.releases.models import Release
+from apps.releases.portable.commands import (
+    WAITING,
+    FilesCommand,
+    actor_check,
+    leave,
+    portable_of,
+    reference_of,
+    refusals_told,
+    tenant_named,
+    terms_given,
+)
+from apps.releases.portable.native import Portable
+from apps.releases.portable.plan import plan_json, plan_text
+from apps.releases.portable.proposing import Proposed, request_of_files
+from apps.releases.portable.transfer import tenant_import
+from apps.releases.request_states import DRAFT
+from apps.releases.services import release_publish
+from apps.tenants.scope import tenant_scope, tenant_transaction
+
+
+class Command(FilesCommand):
+    help = (
+        "Make one change request of the files, or bring the open one of the same --ref to what they "
+        "say, and submit it. With --publish it goes live once everybody who must has approved it."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument(
+            "--publish", action="store_true", help="publish the request if it is approved"
+        )
+        parser.add_argument(
+            "--setup",
+            action="store_true",
+            help="first configuration of a tenant without any release: publish it without approvals",
+        )
+        parser.add_argument(
+            "--deploy",
+            action="append",
+            default=[],
+            choices=settings.RELEASE_ENVIRONMENTS,
+            help="with --setup: environments that run it at once",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["deploy"] and not options["setup"]:
+            raise CommandError("--deploy goes with --setup; else a release is deployed by people.")
+        with refusals_told(), tenant_scope(tenant_named(options["tenant"])):
+            actor_check(options["actor"])
+            portable = portable_of(options["files"])
+            if options["setup"]:
+                self._set_up(portable, options)
+            else:
+                self._apply(portable, options)
+
+    def _set_up(self, portable: Portable, options: dict[str, Any]) -> None:
+        with tenant_transaction(), setting_up("config_apply --setup"):
+            if Release.objects.exists():
+                raise CommandError(
+                    "--setup is for a tenant without a release; this one has some: "
+                    "leave it out, and the files become a change request."
+                )
+            actor = options["actor"]
+            tenant_import(portable=portable, actor=actor, replace=options["replace"])
+            release = release_publish(actor=actor, note=options["title"] or "")
+            for environment in options["deploy"]:
+                release_deploy(release=release, environment=environment, actor=actor)
+        self._say(
+            {"release": release.number, "sha256": release.sha256, "deployed": options["deploy"]},
+            f"published release #{release.number} {release.sha256}",
+            options,
+        )
+
+    def _apply(self, portable: Portable, options: dict[str, Any]) -> None:
+        with tenant_transaction():
+            proposed = request_of_files(
+                portable=portable,
+                actor=options["actor"],
+                reference=reference_of(options),
+                terms=_named(options),
+                replace=options["replace"],
+            )
+            request = proposed.request
+            if request is not None and request.status == DRAFT:
+                request = request_submit(request=request, actor=options["actor"])
+        if request is None:
+            self._say(plan_json(proposed), plan_text(proposed), options)
+            return
+        if options["publish"]:
+            self._publish(proposed, options)
+            return
+        self._say(
+            {**plan_json(proposed), "request": _shown(request)},
+            f"{plan_text(proposed)}\nrequest #{request.number} is {request.status}",
+            options,
+        )
+
+    def _publish(self, proposed: Proposed, options: dict[str, Any]) -> None:
+        request = proposed.request
+        assert request is not None
+        try:
+            release = request_publish(request=request, actor=options["actor"])
+        except (ApprovalsMissing, WrongState):
+            with tenant_transaction():
+                request.refresh_from_db()
+                view = request_view(request)
+            waiting = {"duties": list(view.missing), "people": view.more}
+            self._say(
+                {**plan_json(proposed), "request": _shown(request), "waiting_for": waiting},
+                f"request #{request.number} is {request.status}; still to approve: "
+                f"{view.more} people; duties: {', '.join(view.missing) or 'any'}",
+                options,
+            )
+            leave(WAITING)
+        self._say(
+            {"request": {"number": request.number}, "release": release.number,
+             "sha256": release.sha256},
+            f"published release #{release.number} {release.sha256}",
+            options,
+        )  # fmt: skip
+
+    def _say(self, document: dict[str, Any], text: str, options: dict[str, Any]) -> None:
+        shown = json.dumps(document, ensure_ascii=False, indent=2) if options["json"] else text
+        self.stdout.write(shown)
+
+
+def _named(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the terms; a title and a reason are there in any case, as submitting asks for them."""
+    names = ", ".join(path.name for path in options["files"])
+    given = terms_given(options)
+    title = options["ref"] or names
+    return {"title": title[:200], "reason": f"Configuration files: {names}"[:2000], **given}
+
+
+def _shown(request: Any) -> dict[str, Any]:
+    return {"number": request.number, "status": request.status, "sha256": request.manifest_sha256}
