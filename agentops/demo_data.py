@@ -11,6 +11,8 @@ from django.db import transaction
 from django.db.models import Max
 
 from agentops.env import BASE_DIR
+from apps.governance.approval_models import Duty
+from apps.governance.duty_services import duty_grant
 from apps.releases.authority import setting_up
 from apps.releases.content import content_same, content_validate
 from apps.releases.environment_services import binding_set, release_deploy
@@ -34,6 +36,8 @@ PEOPLE = {
     "otto": Role.OPERATOR,
     "bob": Role.AUDITOR,
 }
+# So that what the tenant admin edits, and what weakens safety, finds its second person too.
+DUTIES = {"ana": Duty.PLATFORM, "otto": Duty.SECURITY}
 KEYS = {
     "demo channel": ("message:write", "session:read", "identity:assert"),
     "demo operator": (
@@ -164,9 +168,11 @@ def people_load(tenant: Tenant, password: str) -> list[str]:
     for name, role in PEOPLE.items():
         if name in there:
             continue
-        with tenant_transaction(tenant):
+        with tenant_transaction(tenant), setting_up("the demo's people"):
             user = User.objects.create_user(name, f"{name}@example.com", password)
             membership_grant(user=user, role=role, actor=ACTOR)
+            if name in DUTIES:
+                duty_grant(user=user, duty=DUTIES[name], actor=ACTOR, reason="demo")
         said.append(f"{name} ({role.label})")
     return said
 

@@ -12,6 +12,8 @@ from django.test.utils import CaptureQueriesContext
 
 from agentops import demo_data
 from agentops.demo_data import FOLDER, PEOPLE, TENANTS
+from apps.governance.duties import holders_of
+from apps.governance.raci import DUTIES
 from apps.releases.environment_services import binding_set, release_deploy
 from apps.releases.models import Binding, ConfigItem, Deployment, Release, Revision
 from apps.releases.portable.native import native_parse
@@ -91,6 +93,9 @@ def test_demo_load__people__have_their_roles_and_the_password(loaded: Tenant) ->
     assert admin.check_password("demo")
     with tenant_transaction(loaded):
         assert {m.user.username: m.role for m in Membership.objects.all()} == PEOPLE
+        # Whoever may edit finds somebody else for every duty.
+        for duty in DUTIES:
+            assert holders_of([duty]) - {"alice", "olga"}, duty
 
 
 def test_demo_load__keys__are_printed_once_and_stored_hashed(db: None) -> None:
