@@ -36,6 +36,26 @@ def risk_quorums() -> dict[str, Quorum]:
     return {name: own.get(name, default) for name, default in QUORUMS.items()}
 
 
+def requirement_by(matrix: raci.Matrix, quorum: Quorum, activities: Sequence[str]) -> Requirement:
+    """Return who must approve a change that is ``activities``, by these rules. Pure."""
+    duties = {duty for activity in activities for duty in raci.approving(matrix[activity])}
+    second = quorum.second_duty(duties)
+    if second:
+        duties.add(second)
+    # Where nobody is accountable, one person more stands in.
+    unanswered = any(not raci.accountable(matrix[activity]) for activity in activities)
+    return Requirement(
+        approvals=max(quorum.approvals, len(duties) + unanswered),
+        duties=tuple(duty for duty in raci.DUTIES if duty in duties),
+        activities=tuple(activities),
+        problems=tuple(
+            problem.message
+            for activity in activities
+            for problem in raci.row_problems(activity, matrix[activity])
+        ),
+    )
+
+
 class Policy:
     """``ChangePolicy`` by the tenant's own rules."""
 
@@ -46,11 +66,7 @@ class Policy:
         return risk_class(edits)
 
     def requirement(self, *, edits: Sequence[ItemEdit], risk: str) -> Requirement:
-        return self.requirements([(edits, risk)])[0]
-
-    def requirements(self, asked: Sequence[tuple[Sequence[ItemEdit], str]]) -> list[Requirement]:
-        matrix, quorums = raci_matrix(), risk_quorums()
-        return [_requirement(matrix, quorums[risk], edits) for edits, risk in asked]
+        return requirement_by(raci_matrix(), risk_quorums()[risk], raci.activities_of(edits))
 
     def deployment_requirement(self, environment: str) -> Requirement:
         if not _is_production(environment):

@@ -10,6 +10,7 @@ AREA_OF = {
     "releases.configitem": "config",
     "releases.revision": "config",
     "releases.reference": "config",
+    "releases.headmove": "config",
     "releases.release": "release",
     "releases.deployment": "release",
     "releases.binding": "bindings",

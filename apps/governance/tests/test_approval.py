@@ -4,10 +4,14 @@ from datetime import timedelta
 
 import pytest
 from django.utils import timezone
+from hypothesis import given
+from hypothesis import strategies as st
 
-from apps.governance.approval import POLICY, raci_matrix, risk_quorums
+from apps.governance.approval import POLICY, raci_matrix, requirement_by, risk_quorums
 from apps.governance.approval_models import DutyAssignment, RaciEntry, RiskQuorum
 from apps.governance.duties import OF_ROLE, duty_holders, holders_of
+from apps.governance.quorums import Quorum
+from apps.governance.raci import ACTIVITIES, DUTIES, LETTERS, accountable
 from apps.releases.change_policy import HeldDuty, ItemEdit, change_policy
 from apps.tenants.models import Membership, Role, User
 from apps.tenants.scope import tenant_transaction
@@ -147,6 +151,32 @@ def test_other_environment__is_deployed_to_by_any_duty(in_acme, environment):
 def test_production__with_the_tenants_own_row__follows_it(in_acme):
     RaciEntry.objects.create(activity="production_deploy", duty="platform", letters="R/A")
     assert POLICY.deployment_requirement("production").duties == ("platform",)
+
+
+ROW = st.dictionaries(st.sampled_from(DUTIES), st.sampled_from(LETTERS))
+MATRIX = st.fixed_dictionaries(dict.fromkeys(ACTIVITIES, ROW))
+QUORUM = st.builds(Quorum, st.integers(1, 5), st.sampled_from(["", *DUTIES]))
+
+
+@given(MATRIX, QUORUM, st.lists(st.sampled_from(list(ACTIVITIES)), min_size=1, unique=True))
+def test_requirement__by_any_rules__is_never_nobody(matrix, quorum, activities):
+    found = requirement_by(matrix, quorum, activities)
+    assert found.duties
+    assert found.approvals >= max(1, quorum.approvals, len(found.duties))
+    for activity in activities:
+        assert set(accountable(matrix[activity])) <= set(found.duties)
+        if len(accountable(matrix[activity])) != 1:
+            assert found.problems
+
+
+@given(MATRIX, st.integers(2, 5), st.sampled_from(DUTIES), st.sampled_from(list(ACTIVITIES)))
+def test_requirement__of_a_weakening_by_any_rules__is_two_roles_and_two_people(
+    matrix, approvals, extra, activity
+):
+    found = requirement_by(matrix, Quorum(approvals, extra), [activity])
+    assert len(found.duties) >= 2
+    assert found.approvals >= 2
+    assert extra in found.duties
 
 
 # -- who holds what ----------------------------------------------------------------------------
