@@ -1,19 +1,38 @@
 """Admin of agents, prompts, model profiles and memory policies."""
 
+import json
 from typing import Any
 
 from django.contrib import admin
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from unfold.decorators import display
 
 from apps.agents.models import Agent, MemoryPolicy, ModelProfile, Prompt
 from apps.releases.kind_admin import KindAdmin
 from apps.releases.models import ConfigItem
 
+STATUS_LABELS = {
+    "active": gettext_lazy("active"),
+    "deprecated": gettext_lazy("deprecated"),
+    "retired": gettext_lazy("retired"),
+}
+
 
 @admin.register(Agent)
 class AgentAdmin(KindAdmin):
     icon = "smart_toy"
+    list_display = (*KindAdmin.list_display[:2], "life", *KindAdmin.list_display[2:])
+
+    @display(  # type: ignore[arg-type]
+        description=gettext_lazy("status"),
+        label={"deprecated": "warning", "retired": "danger"},
+    )
+    def life(self, item: ConfigItem) -> tuple[str, Any]:
+        head = json.loads(item.head.content) if item.head else {}
+        status = head.get("lifecycle", {}).get("status", "active")
+        return status, STATUS_LABELS.get(status, status)
 
     def more_tabs(self, item: ConfigItem) -> list[dict[str, Any]]:
         page = reverse("admin:governance_readiness", args=[item.slug])

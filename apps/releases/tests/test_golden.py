@@ -23,6 +23,7 @@ from apps.tools.config import ParameterMappingConfig, ToolConfig
 GOLDEN = Path(__file__).parent / "golden"
 SHA256 = {
     "0001.json": "5b28e3f1291c02ebdf036939fe3f39ac1da01b398f12d1718b7877435ed221cd",
+    "0002.json": "befbd4420941c7205a48ba27729de8d6657950c8f4c56ba469185aafd09839cb",
 }
 
 
@@ -59,7 +60,30 @@ def test_golden__first_version__covers_the_kinds_of_its_time_and_reads_their_val
     assert rails.input[1].parameters == {"max_tokens": 4000}
 
 
-def test_golden__canonical_text__is_what_this_version_writes() -> None:
-    text = (GOLDEN / "0001.json").read_text(encoding="utf-8")
+def test_golden__agents_from_before_they_had_a_life__are_active_without_an_objective() -> None:
+    agent = load("0001.json").get(AgentConfig, "billing_agent")
+    assert (agent.lifecycle.status, agent.lifecycle.retired_on, agent.objective) == (
+        "active",
+        "",
+        "",
+    )
+    assert agent.may_answer
+
+
+def test_golden__second_version__reads_an_agents_life_and_objective() -> None:
+    agent = load("0002.json").get(AgentConfig, "billing_agent")
+    assert agent.objective == "Explicar faturas na mesma conversa."
+    assert agent.lifecycle.model_dump() == {
+        "status": "deprecated",
+        "deprecated_on": "2026-01-31",
+        "retired_on": "2027-01-31",
+        "replaced_by": "bills",
+    }
+    assert agent.may_answer
+
+
+@pytest.mark.parametrize("name", sorted(SHA256))
+def test_golden__canonical_text__is_what_this_version_writes(name: str) -> None:
+    text = (GOLDEN / name).read_text(encoding="utf-8")
     assert canonical_json(json.loads(text)) == text
-    assert sha256_text(text) == SHA256["0001.json"]
+    assert sha256_text(text) == SHA256[name]
