@@ -2,14 +2,15 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from difflib import ndiff
+from difflib import SequenceMatcher
 from typing import Any, Literal, TypedDict
 
 from apps.releases.places import entry_path, field_path, keyed_pair
 from apps.runtime.canonical import canonical_json
 
-# Longer strings, and those of several lines, are shown line by line.
+# Longer strings, those of more words, and those of several lines are shown word by word.
 LONG_TEXT = 80
+FEW_WORDS = 3
 
 Change = Literal["added", "removed", "changed", "text", "moved"]
 
@@ -17,7 +18,7 @@ Change = Literal["added", "removed", "changed", "text", "moved"]
 class FieldChange(TypedDict):
     """One change: ``path`` is dotted, list entries by their key, see ``places``.
 
-    ``text``: both sides are long strings, see ``text_lines``. ``moved``: the same entries in
+    ``text``: both sides are sentences, see ``word_diff``. ``moved``: the same entries in
     another order.
     """
 
@@ -34,8 +35,16 @@ def content_diff(before: Any, after: Any, path: str = "") -> list[FieldChange]:
 
 def text_lines(before: str, after: str) -> list[tuple[str, str]]:
     """Return the lines of both texts as ``(sign, line)``; the sign is ``+``, ``-`` or a blank."""
-    lines = ndiff(before.splitlines(), after.splitlines())
-    return [(line[0], line[2:]) for line in lines if line[0] in "+- "]
+    old, new = before.splitlines(), after.splitlines()
+    lines: list[tuple[str, str]] = []
+    # Not ``ndiff``: it looks into lines, in cubic time, for hints that nobody reads.
+    for operation, start, end, new_start, new_end in SequenceMatcher(None, old, new).get_opcodes():
+        if operation == "equal":
+            lines += [(" ", line) for line in old[start:end]]
+        else:
+            lines += [("-", line) for line in old[start:end]]
+            lines += [("+", line) for line in new[new_start:new_end]]
+    return lines
 
 
 def _diff(before: Any, after: Any, path: str) -> Iterator[FieldChange]:
@@ -45,7 +54,7 @@ def _diff(before: Any, after: Any, path: str) -> Iterator[FieldChange]:
         yield from _diff_fields(before, after, path)
     elif isinstance(before, list) and isinstance(after, list):
         yield from _diff_lists(before, after, path)
-    elif isinstance(before, str) and isinstance(after, str) and _is_long(before, after):
+    elif isinstance(before, str) and isinstance(after, str) and _is_text(before, after):
         yield _change(path, before, after, "text")
     else:
         yield _change(path, before, after, "changed")
@@ -114,8 +123,10 @@ def _is_scalar(value: Any) -> bool:
     return not isinstance(value, (dict, list))
 
 
-def _is_long(*texts: str) -> bool:
-    return any(len(text) > LONG_TEXT or "\n" in text for text in texts)
+def _is_text(*texts: str) -> bool:
+    return any(
+        len(text) > LONG_TEXT or "\n" in text or len(text.split()) > FEW_WORDS for text in texts
+    )
 
 
 def _change(path: str, before: Any, after: Any, change: Change) -> FieldChange:

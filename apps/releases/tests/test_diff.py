@@ -86,6 +86,34 @@ def test_content_diff__long_text__is_marked_for_a_diff_of_lines() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "change"),
+    [
+        ("claro e objetivo", "claro, objetivo", "changed"),
+        ("claro e muito objetivo", "claro e objetivo", "text"),
+        ("", "claro e muito objetivo", "text"),
+    ],
+)
+def test_content_diff__a_sentence_of_some_words__is_marked_for_a_diff_of_words(
+    before: str, after: str, change: str
+) -> None:
+    assert [c["change"] for c in content_diff({"s": before}, {"s": after})] == [change]
+
+
+def test_content_diff__lists_told_apart_by_another_key__are_compared_by_place() -> None:
+    before, after = [{"code": "A", "name": "n"}], [{"name": "n"}, {"name": "m"}]
+    assert [(c["change"], c["path"]) for c in content_diff({"k": before}, {"k": after})] == [
+        ("removed", "k[0].code"),
+        ("added", "k[1]"),
+    ]
+
+
+def test_content_diff__names_that_read_as_paths__are_written_as_json_strings() -> None:
+    before = {"texts": {"a.b": 1}, "input": [{"code": "x]", "on": 1}]}
+    after = {"texts": {"a.b": 2}, "input": [{"code": "x]", "on": 2}]}
+    assert [c["path"] for c in content_diff(before, after)] == ['input["x]"].on', 'texts."a.b"']
+
+
 def test_content_diff__one_long_line__is_marked_too() -> None:
     assert [c["change"] for c in content_diff({"s": "x" * 81}, {"s": "y"})] == ["text"]
     assert [c["change"] for c in content_diff({"s": "x" * 80}, {"s": "y"})] == ["changed"]
