@@ -176,3 +176,54 @@ def test_duty__granted_delegated_and_ended(governed):
     governed.call("post", end, {}, by="charlie", status=404)
     assert governed.call("post", end, {}, by="ana", status=200)["ended_at"]
     governed.call("post", f"governance/duties/{row['id']}/end", {}, by="alice", status=200)
+
+
+def test_gate__its_level__is_changed_by_an_admin_and_a_locked_one_by_nobody(governed):
+    gates = governed.call("get", "governance/gates", by="bob", status=200)["gates"]
+    soft = next(g["gate"] for g in gates if not g["locked"])
+    locked = next(g["gate"] for g in gates if g["locked"])
+    where = f"governance/gates/{soft}"
+    governed.call("put", where, {"level": "warn"}, by="ana", status=403)
+    said = governed.call("put", where, {"level": "warn"}, by="alice", status=200)
+    assert (said["level"], said["own"], said["updated_by"]) == ("warn", "warn", "user:alice")
+    off = governed.call(
+        "put", f"governance/gates/{locked}", {"level": "off"}, by="alice", status=422
+    )
+    assert off["errors"][0]["field"] == "level"
+    governed.call("put", "governance/gates/nothing", {"level": "off"}, by="alice", status=404)
+
+
+def test_evidence__about_a_manifest__is_brought_by_a_build(governed):
+    sha256 = governed.release.sha256
+    body = {"manifest_sha256": sha256, "what": "tests", "passed": True, "result_sha256": "a" * 64}
+    governed.call("post", "governance/evidence", body, by="bob", status=403)
+    row = governed.call("post", "governance/evidence", body, by="system", status=201)
+    assert row["recorded_by"].startswith("key:")
+    listed = governed.call("get", f"governance/evidence?manifest_sha256={sha256}", status=200)
+    assert [e["what"] for e in listed["results"]] == ["tests"]
+    body["result_sha256"] = "nonsense"
+    refused = governed.call("post", "governance/evidence", body, by="system", status=422)
+    assert refused["errors"][0]["field"] == "result_sha256"
+
+
+def test_readiness__of_an_agent__is_answered_and_exempted_by_a_second_person(governed):
+    shown = governed.call("get", "governance/readiness/billing", by="bob", status=200)
+    assert shown["total"] == len(shown["topics"])
+    exempt = next(t["code"] for t in shown["topics"] if t["exemptible"] and t["state"] == "open")
+    plain = next(
+        t["code"]
+        for t in shown["topics"]
+        if t["state"] == "open" and not t["why"] and t["code"] != exempt
+    )
+    where = f"governance/readiness/billing/{plain}"
+    governed.call("put", where, {"state": "done"}, status=422)
+    said = governed.call("put", where, {"state": "done", "note": "seen"}, status=200)
+    assert {t["code"]: t["state"] for t in said["topics"]}[plain] == "done"
+    where = f"governance/readiness/billing/{exempt}/exemption"
+    body = {"reason": "none here", "expires_at": "2099-01-01T00:00:00Z"}
+    governed.call("post", where, body, by="ana", status=200)
+    governed.call("post", f"{where}/approve", {}, by="ana", status=403)
+    said = governed.call("post", f"{where}/approve", {}, by="otto", status=200)
+    assert {t["code"]: t["state"] for t in said["topics"]}[exempt] == "exempt"
+    for address in ("governance/readiness/nothing", "governance/readiness/prompt"):
+        governed.call("get", address, status=404)

@@ -1,7 +1,9 @@
 """Paths of the governance API."""
 
-from apps.governance import api
+from apps.governance import api, evidence_api
 from apps.releases.api.operations import route
+
+CHECK = "v1/governance/readiness/<str:agent>/<str:check>"
 
 urlpatterns = [
     route("v1/governance/matrix", get=api.MatrixGet),
@@ -11,4 +13,13 @@ urlpatterns = [
     route("v1/governance/duties", get=api.DutyList, post=api.DutyGrant),
     route("v1/governance/duties/delegations", post=api.DutyDelegate),
     route("v1/governance/duties/<int:assignment>/end", post=api.DutyEnd),
+    route("v1/governance/gates", get=evidence_api.GateList),
+    route("v1/governance/gates/<str:gate>", put=evidence_api.GateLevelSet),
+    route(
+        "v1/governance/evidence", get=evidence_api.EvidenceList, post=evidence_api.EvidenceRecord
+    ),
+    route("v1/governance/readiness/<str:agent>", get=evidence_api.ReadinessGet),
+    route(CHECK, put=evidence_api.ReadinessSet),
+    route(f"{CHECK}/exemption", post=evidence_api.ExemptionAsk),
+    route(f"{CHECK}/exemption/approve", post=evidence_api.ExemptionApprove),
 ]
