@@ -23,10 +23,10 @@ STATUS_LABELS = {
 @admin.register(Agent)
 class AgentAdmin(KindAdmin):
     icon = "smart_toy"
-    list_display = (*KindAdmin.list_display[:2], "life", *KindAdmin.list_display[2:])
+    list_display = ("slug", "name", "life", *KindAdmin.list_display[2:])  # type: ignore[assignment]
 
-    @display(  # type: ignore[arg-type]
-        description=gettext_lazy("status"),
+    @display(
+        description=gettext_lazy("status"),  # type: ignore[arg-type]
         label={"deprecated": "warning", "retired": "danger"},
     )
     def life(self, item: ConfigItem) -> tuple[str, Any]:

@@ -1,6 +1,6 @@
 """Paths of the governance API."""
 
-from apps.governance import api, evidence_api
+from apps.governance import api, evidence_api, versions_api
 from apps.releases.api.operations import route
 
 CHECK = "v1/governance/readiness/<str:agent>/<str:check>"
@@ -22,4 +22,12 @@ urlpatterns = [
     route(CHECK, put=evidence_api.ReadinessSet),
     route(f"{CHECK}/exemption", post=evidence_api.ExemptionAsk),
     route(f"{CHECK}/exemption/approve", post=evidence_api.ExemptionApprove),
+    route(
+        "v1/governance/compatibility",
+        get=versions_api.CompatibilityList,
+        post=versions_api.CompatibilityAdd,
+    ),
+    route("v1/governance/compatibility/<int:row>", put=versions_api.CompatibilityChange),
+    route("v1/governance/contracts", get=versions_api.ContractList),
+    route("v1/governance/contracts/<str:name>/<int:version>", put=versions_api.ContractSet),
 ]
