@@ -67,11 +67,11 @@ def duty_grant(
     ``NotAGovernor``.
     """
     governor_required(actor)
-    _checked(user=user, duty=duty, expires_at=expires_at, reason=reason)
-    if person_of(actor) == user.get_username() and not is_alone(user.get_username()):
-        raise SelfGrant(_("Nobody grants a duty to themselves: ask another tenant admin."))
     with tenant_transaction():
         configuration_locked()
+        _checked(user=user, duty=duty, expires_at=expires_at, reason=reason)
+        if person_of(actor) == user.get_username() and not is_alone(user.get_username()):
+            raise SelfGrant(_("Nobody grants a duty to themselves: ask another tenant admin."))
         held = assignments_in_force().filter(user=user, duty=duty, delegated_by=None).first()
         if held is not None and held.expires_at == expires_at:
             return held
@@ -93,7 +93,6 @@ def duty_delegate(
         raise PersonRequired(_("A duty is delegated by the person who holds it."))
     if holder.pk == user.pk:
         raise SelfGrant(_("Name somebody else: the duty is yours already."))
-    _checked(user=user, duty=duty, expires_at=expires_at, reason=reason)
     if not reason.strip():
         raise InvalidDuty("reason", _("Say why somebody stands in for you."))
     if expires_at > timezone.now() + timedelta(days=DELEGATION_DAYS):
@@ -101,6 +100,7 @@ def duty_delegate(
         raise InvalidDuty("expires_at", text % DELEGATION_DAYS)
     with tenant_transaction():
         configuration_locked()
+        _checked(user=user, duty=duty, expires_at=expires_at, reason=reason)
         own = {held.duty for held in duties_held(actor) if not held.on_behalf_of}
         if duty not in own:
             raise DutyNotHeld(_("You do not hold this duty yourself, so you cannot delegate it."))
