@@ -66,7 +66,14 @@ class Policy:
         return risk_class(edits)
 
     def requirement(self, *, edits: Sequence[ItemEdit], risk: str) -> Requirement:
-        return requirement_by(raci_matrix(), risk_quorums()[risk], raci.activities_of(edits))
+        return self.requirements([(edits, risk)])[0]
+
+    def requirements(self, asked: Sequence[tuple[Sequence[ItemEdit], str]]) -> list[Requirement]:
+        matrix, quorums = raci_matrix(), risk_quorums()
+        return [
+            requirement_by(matrix, quorums[risk], raci.activities_of(edits))
+            for edits, risk in asked
+        ]
 
     def deployment_requirement(self, environment: str) -> Requirement:
         if not _is_production(environment):
@@ -89,28 +96,6 @@ class Policy:
 
 
 POLICY = Policy()
-
-
-def _requirement(matrix: raci.Matrix, quorum: Quorum, edits: Sequence[ItemEdit]) -> Requirement:
-    activities = raci.activities_of(edits)
-    duties: set[str] = set()
-    for activity in activities:
-        duties.update(raci.approving(matrix[activity]))
-    # Somebody has to stand in for whoever is accountable: one person more.
-    unanswered = [a for a in activities if not raci.accountable(matrix[a])]
-    second = quorum.second_duty(duties)
-    if second:
-        duties.add(second)
-    return Requirement(
-        approvals=max(quorum.approvals, len(duties) + bool(unanswered)),
-        duties=tuple(duty for duty in raci.DUTIES if duty in duties),
-        activities=activities,
-        problems=tuple(
-            problem.message
-            for activity in activities
-            for problem in raci.row_problems(activity, matrix[activity])
-        ),
-    )
 
 
 def _is_production(environment: str) -> bool:
