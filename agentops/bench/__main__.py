@@ -137,14 +137,17 @@ def main() -> None:
     """Run the parts that were asked for, all by default."""
     parser = argparse.ArgumentParser(prog="python -m agentops.bench", description=__doc__)
     parser.add_argument("--turns", type=int, default=200, help="of one measurement")
-    parser.add_argument("--only", choices=("embedded", "production", "routing"))
+    parser.add_argument("--only", choices=("embedded", "production", "scale", "routing"))
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="agentops-bench-") as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory(prefix="agentops-bench-") as temporary:
+        folder = Path(temporary)
         for stack, start in (("embedded", stacks.embedded), ("production", stacks.production)):
             if options.only in (None, stack):
                 queries(start, folder / f"{stack}-sql")
                 overhead(start, folder / stack, options.turns)
+        if options.only in (None, "scale"):
+            for name, postgresql in (("sqlite", False), ("postgresql", True)):
+                say(stacks.scale_run(folder / f"scale-{name}", postgresql=postgresql))
     if options.only in (None, "routing"):
         say("\n## routing: choosing an agent")
         say("intents | compile s | p50 ms | p95 ms")

@@ -83,8 +83,7 @@ def embedded(folder: Path, *, counting: bool = False) -> Iterator[Stack]:
 def production(folder: Path, *, counting: bool = False, workers: int = 1) -> Iterator[Stack]:
     """PostgreSQL as the application's role, Redis, one web process, Celery workers."""
     folder.mkdir(parents=True, exist_ok=True)
-    address = re.sub(r"//[^@/]*@?", "//agentops_app@", ADMIN_URL, count=1)
-    address = re.sub(r"/[^/]*$", f"/{DATABASE}", address)
+    address = application_address()
     deployment = Deployment(
         folder,
         **{
@@ -127,6 +126,34 @@ def production(folder: Path, *, counting: bool = False, workers: int = 1) -> Ite
         )
     finally:
         deployment.close()
+
+
+def scale_run(folder: Path, *, postgresql: bool) -> str:
+    """Run ``bench.scale`` on a fresh database of its own and return what it said."""
+    folder.mkdir(parents=True, exist_ok=True)
+    environment = {"DATA_DIR": str(folder), "DATABASE_URL": "", "REDIS_URL": "", "DEMO": "0"}
+    if postgresql:
+        environment["DATABASE_URL"] = application_address()
+        _database_make(folder, environment["DATABASE_URL"])
+    else:
+        _manage("migrate", "--noinput", environment=environment)
+    clean = {name: value for name, value in os.environ.items() if name not in NEUTRAL}
+    done = subprocess.run(
+        [sys.executable, "-m", "agentops.bench.scale"],
+        cwd=BASE_DIR,
+        env={**clean, **{name: value for name, value in environment.items() if value}},
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise RuntimeError(f"bench.scale failed:\n{done.stdout}\n{done.stderr}")
+    return done.stdout
+
+
+def application_address() -> str:
+    """Return the bench database's address as the application's role."""
+    address = re.sub(r"//[^@/]*@?", "//agentops_app@", ADMIN_URL, count=1)
+    return re.sub(r"/[^/]*$", f"/{DATABASE}", address)
 
 
 def _settings(counting: bool) -> dict[str, str]:
