@@ -1,11 +1,21 @@
-"""Configuration edited, published and deployed in the admin holds from the very next message."""
+"""A business owner changes how an agent answers, an approver brings it live, and it can be taken back."""
 
-import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from agentops.tests.e2e.changing import (
+    approve,
+    bring,
+    edit,
+    publish,
+    request_open,
+    running,
+    save,
+    submit,
+)
 from agentops.tests.e2e.conftest import Opened
 from agentops.tests.e2e.steps import INVOICE, Conversation
 
@@ -16,72 +26,23 @@ BEFORE, BETWEEN, AFTER = (f"{words} {WORD}" for words in ("me fale do", "veja o"
 
 
 @pytest.fixture
-def admin(open_as: Opened) -> Iterator[Page]:
-    """Alice's page of the admin; what production ran before runs again afterwards."""
-    page = open_as("alice")
+def olga(open_as: Opened) -> Page:
+    """The business owner's page: she edits, and neither approves nor publishes."""
+    return open_as("olga")
+
+
+@pytest.fixture
+def ana(open_as: Opened) -> Iterator[Page]:
+    """The approver's page; what production ran before runs again afterwards."""
+    page = open_as("ana")
     before = running(page)
     yield page
     if running(page) != before:
-        deploy(page, before)
+        bring(page, before)
 
 
-def running(page: Page) -> str:
-    """Return the number of the release that production runs."""
-    page.goto("/admin/releases/deployment/")
-    row = page.locator("tr", has_text="production")
-    found = re.search(r"#(\d+)", row.inner_text())
-    assert found is not None
-    return found[1]
-
-
-def edit(page: Page, kind: str, slug: str, field: str, value: str) -> None:
-    page.goto(f"/admin/{kind}/by-slug/{slug}/")
-    page.locator(f"[name={field}]").last.fill(value)
-    page.locator("[name=_continue]").click()
-    expect(page.locator("#main")).to_contain_text("Saved as revision")
-
-
-def publish(page: Page) -> tuple[str, str]:
-    """Publish what is edited; return the release's number and sha256.
-
-    What equals an earlier release is that release: the page says so and leads there.
-    """
-    page.goto("/admin/releases/release/publish/")
-    known = page.get_by_role("status").filter(has_text="there is nothing to publish")
-    if known.count():
-        known.get_by_role("link").click()
-    else:
-        page.get_by_role("button", name="Publish", exact=True).click()
-    return release_shown(page)
-
-
-def release_shown(page: Page) -> tuple[str, str]:
-    facts = page.locator(".ao-facts").first
-    expect(facts).to_contain_text("verified")
-    number = facts.locator("dd").first.inner_text().removeprefix("#")
-    sha256 = facts.locator("code").first.inner_text()
-    assert number.isdigit()
-    assert re.fullmatch("[0-9a-f]{64}", sha256)
-    return number, sha256
-
-
-def deploy(page: Page, number: str) -> tuple[str, str]:
-    """Deploy a release to production from its page; return its number and sha256."""
-    page.goto("/admin/releases/release/")
-    page.get_by_role("link", name=f"#{number}", exact=True).click()
-    shown = release_shown(page)
-    page.get_by_role("link", name="Deploy", exact=True).click()
-    if page.locator("#id_environment").input_value() != "production":
-        page.locator("#id_environment").select_option("production")
-        page.get_by_role("button", name="Compare").click()
-    page.get_by_role("button", name=re.compile("^(Deploy to|Roll back) production$")).click()
-    expect(page.locator("#main")).to_contain_text("production")
-    assert running(page) == number
-    return shown
-
-
-def test_prompt_and_keyword__edited_published_and_deployed__hold_from_the_next_message(
-    admin: Page, open_as: Opened
+def test_prompt_and_keyword__asked_for_approved_and_promoted__hold_from_the_next_message(
+    olga: Page, ana: Page, open_as: Opened
 ):
     chat = Conversation.begin(open_as("alice"), "assistente")
     chat.as_customer("11999999999", "3000131180")
@@ -90,17 +51,28 @@ def test_prompt_and_keyword__edited_published_and_deployed__hold_from_the_next_m
     assert "214,37" not in chat.ask(BEFORE)  # nobody knows the word
     expect(chat.turns.nth(1)).to_contain_text("fallback")
 
-    edit(admin, "agents/prompt", "billing_agent", "content-language", "en")
-    admin.goto("/admin/routing/intent/by-slug/billing_invoice_explanation/")
-    admin.locator("[name=content-keywords]").last.press("Enter")
-    admin.keyboard.type(WORD)
-    admin.locator("[name=_continue]").click()
-    expect(admin.locator("#main")).to_contain_text("Saved as revision")
-    published = publish(admin)
+    edit(olga, "agents/prompt", "billing_agent", "content-language", "en")
+    olga.goto("/admin/routing/intent/by-slug/billing_invoice_explanation/")
+    olga.locator("[name=content-keywords]").last.press("Enter")
+    olga.keyboard.type(WORD)
+    number = save(olga)
+    submit(olga, number, title="English invoices", reason="Customers abroad ask for it")
+    assert olga.get_by_role("button", name="Approve").count() == 0
+    assert olga.get_by_role("link", name="Publish or schedule").count() == 0
 
-    assert "214,37" not in chat.ask(BETWEEN)  # published is not deployed
+    request_open(ana, number)
+    changes = ana.locator(".ao-main")
+    expect(changes).to_contain_text("billing_agent")
+    expect(changes.locator(".ao-ins", has_text=WORD)).to_be_visible()
+    expect(changes.locator(".ao-ins", has_text="en").first).to_be_visible()
+    approved = approve(ana, number)
+    published = publish(ana, number)
+    assert published[1] == approved  # what was seen is what was frozen
+    assert running(ana, "staging") == published[0]
+
+    assert "214,37" not in chat.ask(BETWEEN)  # in staging is not in production
     assert chat.release(chat.turns.nth(2)) == first
-    assert deploy(admin, published[0]) == published
+    assert bring(ana, published[0]) == published
 
     answer = chat.ask(AFTER)
     assert "Invoice 3000131180" in answer  # the prompt: in English now
@@ -108,7 +80,7 @@ def test_prompt_and_keyword__edited_published_and_deployed__hold_from_the_next_m
     assert chat.release(chat.turns.nth(3)) == (published[0], published[1][:12])
     assert published[0] != first[0]
 
-    back = deploy(admin, first[0])
+    back = bring(ana, first[0])
     assert (back[0], back[1][:12]) == first
     assert "Fatura 3000131180" in chat.ask("Quero ver a fatura")
     assert chat.release(chat.turns.nth(4)) == first
@@ -120,13 +92,71 @@ def test_prompt_and_keyword__edited_published_and_deployed__hold_from_the_next_m
     assert named == [first[0], first[0], first[0], published[0], first[0]]
 
 
-def test_head__set_back_and_published__gives_the_release_from_before_again(admin: Page):
-    before = publish(admin)
-    edit(admin, "agents/prompt", "billing_agent", "content-response_style", "short")
-    changed = publish(admin)
-    assert changed[1] != before[1]
-    admin.goto("/admin/agents/prompt/by-slug/billing_agent/")
-    admin.locator(".ao-tabs").get_by_role("link", name="History").click()
-    admin.get_by_role("button", name="Make this the head again").first.click()
-    expect(admin.locator("#main")).to_contain_text("head")
-    assert publish(admin) == before
+def test_older_content__asked_for_again__gives_the_release_from_before_again(olga: Page, ana: Page):
+    before = running(ana, "staging")
+    edit(olga, "agents/prompt", "billing_agent", "content-response_style", "short")
+    number = save_number(olga)
+    submit(olga, number, title="Short answers", reason="Try it")
+    approve(ana, number)
+    changed = publish(ana, number)
+    assert changed[0] != before
+    olga.goto("/admin/agents/prompt/by-slug/billing_agent/")
+    olga.locator(".ao-tabs").get_by_role("link", name="History").click()
+    olga.get_by_role("button", name="Ask for this content again").first.click()
+    number = save_number(olga)
+    submit(olga, number, title="As before", reason="It was better")
+    approve(ana, number)
+    assert publish(ana, number)[0] == before
+
+
+def save_number(page: Page) -> str:
+    """Return the number of the request that the page says was saved in."""
+    link = page.get_by_role("link", name="change request #").first
+    return link.inner_text().partition("#")[2]
+
+
+LOOKS = {1280: 800, 390: 844}
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+@pytest.mark.parametrize("width", LOOKS)
+def test_pages_of_review__at_both_widths_and_colours__fit(
+    olga: Page, open_as: Opened, tmp_path: Path, width: int, colours: str
+):
+    number = weakening_asked(olga)
+    viewport = {"width": width, "height": LOOKS[width]}
+    page = open_as("ana", viewport=viewport, color_scheme=colours)
+    request_open(page, number)
+    addresses = {"request": page.url}
+    addresses["queue"] = "/admin/releases/changerequest/?queue=team"
+    addresses["publish"] = page.url.replace("/change/", "/publish/")
+    addresses["emergency"] = page.url.replace("/change/", "/break-glass/")
+    for name, address in addresses.items():
+        page.goto(address)
+        page.wait_for_load_state("networkidle")
+        page.screenshot(path=tmp_path / f"{name}.png", full_page=True)
+        root = "document.documentElement"
+        assert page.evaluate(f"{root}.scrollWidth - {root}.clientWidth") == 0, name
+    request_open(olga, number)
+    olga.locator("summary", has_text="Close without publishing").click()
+    olga.get_by_role("button", name="Withdraw").click()
+    expect(olga.locator("#main")).to_contain_text("Withdrawn.")
+
+
+def weakening_asked(page: Page) -> str:
+    """Submit a request that rewords a prompt and relaxes a rail; return its number."""
+    page.goto("/admin/agents/prompt/by-slug/billing_agent/")
+    page.locator("label[for=id_content-system]").click()
+    page.keyboard.press("Control+End")
+    page.keyboard.insert_text("\nNever promise a discount; offer a payment plan instead.\n")
+    number = save(page)
+    page.goto("/admin/governance/railpolicy/by-slug/default/")
+    for summary in page.locator("[data-formset=content-input] summary").all():
+        summary.click()
+    page.locator("[name=content-input-2-on_deny]").select_option("observe")
+    assert save(page) == number
+    submit(page, number, title="Softer words for late payers", reason=REASON, risk="weakening")
+    return number
+
+
+REASON = "Customers who pay late feel blamed. The owner of billing asked for softer words."
