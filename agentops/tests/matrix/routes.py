@@ -11,6 +11,7 @@ from django.test import AsyncClient, Client
 
 from agentops.tests.matrix import admin_routes
 from agentops.tests.matrix.admin_routes import NO_UUID
+from agentops.tests.matrix.api_routes import API_ROUTES
 from agentops.tests.matrix.probes import (
     Answer,
     Call,
@@ -204,6 +205,9 @@ ROUTES |= {
     "console/sessions/<uuid:session_id>/": _row("/console/sessions/", "conversations.session", "/"),
     "console/turns/<uuid:turn_id>/": _row("/console/turns/", "conversations.turnrecord", "/"),
 }
+
+
+ROUTES |= API_ROUTES
 
 
 def probe_for(route: str) -> Probe | None:
