@@ -92,13 +92,8 @@ class ShownItem:
     url: str
     label: Any
     changes: list[ShownChange] | None
-    weakens: list[str] = field(default_factory=list)
-
-    @property
-    def loose(self) -> list[str]:
-        """What weakens safety and is at no field that is shown."""
-        placed = {text for change in self.changes or () for text in change.weakens}
-        return [text for text in self.weakens if text not in placed]
+    # What weakens safety and is at no field that is shown.
+    weakens: list[Risk] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -137,13 +132,14 @@ def _shown_item(item: ItemChange, weakening: Sequence[Risk]) -> ShownItem:
     config_class = KINDS.get(item.kind, Config)
     about = [risk for risk in weakening if (risk.kind, risk.slug) == (item.kind, item.slug)]
     fields = None if item.fields is None else shown_changes(config_class, item.fields)
+    paths = [change.path for change in fields or ()]
     return ShownItem(
         kind=kind_label(item.kind),
         slug=item.slug,
         url=slug_link(item.kind, item.slug),
         label=LABELS[item.change],
         changes=fields and [_marked(change, about) for change in fields],
-        weakens=[risk.message for risk in about],
+        weakens=[risk for risk in about if not any(_touches(risk.path, p) for p in paths)],
     )
 
 

@@ -37,7 +37,7 @@ def notes_drafted(changes: Sequence[ItemChange], risks: Sequence[Risk] = ()) -> 
         NoteGroup(
             "weakening",
             _("Weakens safety"),
-            [f"{_item(r.kind, r.slug)}: {r.message}" for r in risks if r.risk == "weakening"],
+            [_weakening(risk) for risk in risks if risk.risk == "weakening"],
         ),
         NoteGroup(
             "added",
@@ -62,6 +62,11 @@ def notes_drafted(changes: Sequence[ItemChange], risks: Sequence[Risk] = ()) -> 
     return [group for group in groups if group.sentences]
 
 
+def _weakening(risk: Risk) -> str:
+    place = f" ({risk.path})" if risk.path else ""
+    return f"{_item(risk.kind, risk.slug)}{place}: {risk.message}"
+
+
 def _changed(item: ItemChange) -> list[str]:
     if item.fields is None:
         return [_("%(item)s has changed.") % {"item": _named(item)}]
@@ -78,12 +83,12 @@ def _changed(item: ItemChange) -> list[str]:
 
 
 def _sentence(config_class: type[Config], change: FieldChange) -> str:
-    title = field_title(config_class, change["path"])
-    place = title if "[" not in change["path"] else f"{title} ({change['path']})"
+    title, entry = field_title(config_class, change["path"]), _entry(change)
+    place = title if entry or "[" not in change["path"] else f"{title} ({change['path']})"
     names = {
         "field": place,
-        "before": _short(value_text(change["before"])),
-        "after": _short(value_text(change["after"])),
+        "before": entry or _short(value_text(change["before"])),
+        "after": entry or _short(value_text(change["after"])),
     }
     match change["change"]:
         case "added":
@@ -96,6 +101,15 @@ def _sentence(config_class: type[Config], change: FieldChange) -> str:
             return _reworded(place, change)
         case _:
             return _("%(field)s went from “%(before)s” to “%(after)s”.") % names
+
+
+def _entry(change: FieldChange) -> str:
+    """Return the name of the list entry that came or went; "" when it is something else."""
+    whole = change["before"] if change["after"] is None else change["after"]
+    path = change["path"]
+    if change["change"] not in ("added", "removed") or not path.endswith("]"):
+        return ""
+    return path[path.rindex("[") + 1 : -1] if isinstance(whole, dict) else ""
 
 
 def _reworded(place: str, change: FieldChange) -> str:

@@ -58,6 +58,7 @@ def release_detail_view(admin: ConfigAdmin, request: HttpRequest, release: Relea
     items, before = manifest_items(release.manifest), _parent_items(release)
     changes = items_changed(before, items)
     risks = release_risks(changes, before, items)
+    gates = gate_results_read(release.gates)
     kind = request.GET.get("kind", "")
     counts: dict[str, int] = {}
     for found, _slug in items:
@@ -67,7 +68,8 @@ def release_detail_view(admin: ConfigAdmin, request: HttpRequest, release: Relea
         "original": release,
         "parent_url": release_link(release.parent) if release.parent else "",
         "intact": _is_intact(release),
-        "gates": gate_results_read(release.gates),
+        "gates": gates,
+        "passed": [found["gate"] for found in gates if found["level"] == "passed"],
         "environments": list(release.deployments.order_by("environment")),
         "requests": requests_shown(release),
         "notes": notes_drafted(changes, risks),

@@ -307,8 +307,15 @@ def test_notes__with_a_weakening__begin_with_it():
     risk = Risk("rail_policy", "default", "input", "weakening", "rail_removed", "A rail is gone.")
     first, second = notes_drafted([change], [risk])
     assert (first.code, len(first.sentences)) == ("weakening", 1)
-    assert first.sentences[0].endswith("default: A rail is gone.")
-    assert second.sentences == [f"{first.sentences[0].split(':')[0]}: a stands in another order."]
+    assert first.sentences == ["Rail policy default (input): A rail is gone."]
+    assert second.sentences == ["Rail policy default: a stands in another order."]
+
+
+def test_notes__of_an_entry_with_a_name__call_it_by_its_name():
+    rails = [{"code": "MSK", "on_deny": ""}, {"code": "PINJ", "on_deny": ""}]
+    fields = content_diff({"input": rails}, {"input": rails[:1]})
+    (group,) = notes_drafted([ItemChange("rail_policy", "default", "changed", fields)])
+    assert group.sentences == ["Rail policy default: Input rails lost “PINJ”."]
 
 
 def test_notes__of_a_long_change__stop_at_a_dozen_lines():
