@@ -44,6 +44,8 @@ def items_changed(
             found.append(ItemChange(kind, slug, "added", []))
         elif new is None:
             found.append(ItemChange(kind, slug, "removed", []))
+        elif repr(old) == repr(new):  # The same text means the same; another order is looked into.
+            continue
         elif fields := content_diff(old, new):
             shown = fields if len(found) < detailed else None
             found.append(ItemChange(kind, slug, "changed", shown))
