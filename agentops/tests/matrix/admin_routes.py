@@ -119,12 +119,15 @@ RELEASE: Pages = {
     "<uuid:key>/<str:kind>/<path:slug>/": _release_item,
 }
 
+
+def _change_page(page: str) -> Callable[[str], Probe]:
+    return lambda label: thing(label, f"{page}/", absent=NO_NUMBER)
+
+
 CHANGE: Pages = {
     **standard(NO_NUMBER),
     **{
-        f"<path:object_id>/{page}/": lambda label, page=page: thing(
-            label, f"{page}/", absent=NO_NUMBER
-        )
+        f"<path:object_id>/{page}/": _change_page(page)
         for page in ("facts", "rebase", "publish", "break-glass")
     },
     "<path:object_id>/act/<str:act>/": lambda label: thing(

@@ -46,7 +46,7 @@ def together(tenant: Tenant, work: Callable[[int], T]) -> list[T]:
 
 
 def told(action: str) -> int:
-    return AuditEntry.objects.filter(action=action).count()
+    return int(AuditEntry.objects.filter(action=action).count())
 
 
 def test_duty_grant__of_one_duty_at_once__is_one_grant_and_one_line(world: World) -> None:
