@@ -13,6 +13,7 @@ from apps.releases.change_models import Approval, ChangeComment, ChangePatch
 from apps.releases.change_policy import Risk
 from apps.releases.change_selectors import PatchView
 from apps.releases.diff_view import ShownChange, field_title, shown_changes, value_text
+from apps.releases.gates import gates_known
 from apps.releases.links import kind_label, patch_link, slug_link
 from apps.releases.patching import Conflict
 from apps.runtime.config import KINDS, Config
@@ -132,6 +133,16 @@ def shown_approvals(
             counts=decision.pk in keys,
         )
         for decision in decisions
+    ]
+
+
+def shown_gates(results: Iterable[Mapping[str, Any]], *levels: str) -> list[dict[str, Any]]:
+    """Return the gates' results of ``levels``, each with its gate's title."""
+    titles = {info.code: info.title for info in gates_known()}
+    return [
+        {**found, "title": titles.get(found["gate"], found["gate"])}
+        for found in results
+        if found["level"] in levels
     ]
 
 

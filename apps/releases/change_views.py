@@ -40,11 +40,12 @@ from apps.releases.change_publishing import entry_environment, request_break_gla
 from apps.releases.change_queue import QUEUE_TITLES, queue_found, queue_rows, queue_tabs
 from apps.releases.change_selectors import RequestView, request_view
 from apps.releases.change_services import request_describe, request_open
-from apps.releases.change_shown import duty_label, shown_approvals, shown_patches
+from apps.releases.change_shown import duty_label, shown_approvals, shown_gates, shown_patches
 from apps.releases.config_admin import ConfigAdmin
 from apps.releases.content import InvalidContent
 from apps.releases.in_flight import open_conversations
 from apps.releases.links import release_link, request_link
+from apps.releases.record import evidence_about
 from apps.releases.request_states import OPEN
 from apps.tenants.tenant_admin import actor_of
 
@@ -64,7 +65,7 @@ def queue_view(admin: ConfigAdmin, request: HttpRequest) -> HttpResponse:
     search = request.GET.get("q", "").strip()[:200].replace("\x00", "")
     page = Paginator(queue_found(queue, actor, search), QUEUE_PAGE).get_page(request.GET.get("p"))
     context = {
-        "tabs": queue_tabs(actor),
+        "queues": queue_tabs(actor),
         "queue": queue,
         "search": search,
         "page": page,
@@ -103,8 +104,10 @@ def request_page(
         "approvals": shown_approvals(view.approvals, count.approvals),
         "counted": len(count.approvals),
         "missing": [duty_label(duty) for duty in view.missing],
-        "gates": [found for found in view.gate_results if found["level"] != "passed"],
-        "gates_passed": [found for found in view.gate_results if found["level"] == "passed"],
+        "gates": shown_gates(view.gate_results, "block", "warn"),
+        "gates_off": shown_gates(view.gate_results, "off"),
+        "gates_passed": shown_gates(view.gate_results, "passed"),
+        "evidence": evidence_about(change.manifest_sha256),
         "author": person_name(change.author),
         "editors": [person_name(name) for name in editors],
         "reviewers": [person_name(name) for name in json.loads(change.reviewers)],

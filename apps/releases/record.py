@@ -121,8 +121,13 @@ def turns_answered(release: Release) -> list[dict[str, Any]]:
 
 def release_evidence(release: Release) -> list[dict[str, Any]]:
     """Return what was brought as evidence about exactly what ``release`` holds."""
+    return evidence_about(release.sha256)
+
+
+def evidence_about(manifest_sha256: str) -> list[dict[str, Any]]:
+    """Return what was brought as evidence about a manifest, released or not."""
     rows: Callable[[str], list[dict[str, Any]]] = import_string(settings.RELEASE_EVIDENCE)
-    return rows(release.sha256)
+    return rows(manifest_sha256) if manifest_sha256 else []
 
 
 def record_sign(record: dict[str, Any]) -> str:

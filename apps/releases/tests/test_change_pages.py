@@ -372,6 +372,29 @@ def test_archived_item__names_the_open_conversations_that_use_it(acme: World) ->
     assert "Using something removed" in page(browser("ana"), request, "publish")
 
 
+def brought(manifest_sha256: str) -> list[dict[str, Any]]:
+    """What somebody brought as evidence about a manifest."""
+    return [
+        {
+            "what": "tests",
+            "passed": True,
+            "result_sha256": "b" * 64,
+            "summary": f"412 of 412 of {manifest_sha256[:8]}",
+            "recorded_by": "key:ci",
+            "link": "",
+        }
+    ]
+
+
+def test_gates_and_evidence__are_shown_with_their_titles(acme: World, settings: Any) -> None:
+    settings.RELEASE_EVIDENCE = f"{__name__}.brought"
+    request = submitted(acme)
+    shown = page(browser("ana"), request)
+    assert "Form of the content" in shown
+    assert "gates passed" in shown
+    assert f"412 of 412 of {request.manifest_sha256[:8]}" in shown
+
+
 # -- stale, rebase -------------------------------------------------------------------------------
 def test_conflict__is_shown_with_its_three_sides_and_resolved_by_an_own_value(
     acme: World,
@@ -534,7 +557,7 @@ def test_queue__of_each_reader__holds_what_waits_for_them(acme: World) -> None:
     assert numbers(ana, "stale") == [waiting.number]
     assert numbers(ana, "all") == [done.number, waiting.number, draft.number]
     assert numbers(ana, "scheduled") == numbers(ana, "break_glass") == []
-    assert [tab["count"] for tab in ana.get(QUEUE).context["tabs"]] == [1, 2, 0, 1, 0, 3]
+    assert [tab["count"] for tab in ana.get(QUEUE).context["queues"]] == [1, 2, 0, 1, 0, 3]
     assert ana.get(QUEUE, {"queue": "other"}).status_code == 404
     found = ana.get(QUEUE, {"queue": "all", "q": f"#{done.number}"}).context["rows"]
     assert [row.request.number for row in found] == [done.number]
