@@ -44,7 +44,7 @@ class ReadOnlyAdmin(ConfigAdmin):
     def _changeform_view(
         self, request: HttpRequest, object_id: str | None, form_url: str, extra_context: Any
     ) -> HttpResponse:
-        if object_id is None:
+        if object_id is None or request.method not in ("GET", "HEAD"):
             raise PermissionDenied
         return self.row_page(request, self.row_or_404(request, object_id))
 
