@@ -213,6 +213,7 @@ CHANGE_LISTENERS: list[str] = [
     "apps.governance.notices.change_noticed",
     "apps.governance.webhooks.change_delivered",
 ]
+UNREAD_NOTICES = "apps.governance.notices.unread_count"
 TENANT_CHORES: list[str] = [
     "apps.releases.change_chores.changes_due",
     "apps.releases.canaries.canaries_watch",
@@ -381,7 +382,7 @@ UNFOLD = {
     "SITE_SYMBOL": "hub",
     "SHOW_HISTORY": False,
     "SHOW_VIEW_ON_SITE": False,
-    "DASHBOARD_CALLBACK": "apps.releases.navigation.overview",
+    "DASHBOARD_CALLBACK": "apps.releases.overview.overview",
     "SCRIPTS": ["apps.releases.navigation.keyboard_script"],
     "SIDEBAR": {"show_search": True, "navigation": "apps.releases.navigation.sidebar"},
 }

@@ -10,6 +10,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentops.settings")
@@ -95,8 +96,13 @@ def draft_make(world: ScaleWorld, number: int, timed: Timed | None = None) -> Ch
             content = {**json.loads(item.head.content), field: f"Warm {number}"}
             note.do(
                 "an edit saved into a request",
-                lambda kind=kind, slug=slug, content=content: patch_save(
-                    actor="user:olga", kind=kind, slug=slug, content=content, request=request
+                partial(
+                    patch_save,
+                    actor="user:olga",
+                    kind=kind,
+                    slug=slug,
+                    content=content,
+                    request=request,
                 ),
             )
     return request
@@ -124,7 +130,7 @@ def changes_measure(world: ScaleWorld, timed: Timed) -> None:
             world,
             "submit: candidate, risk, gates",
             timed,
-            lambda r=request: request_submit(request=r, actor="user:olga"),
+            partial(request_submit, request=request, actor="user:olga"),
         )
         for person in ("user:ana", "user:alice"):
             if submitted.status != "in_review":
@@ -133,8 +139,12 @@ def changes_measure(world: ScaleWorld, timed: Timed) -> None:
                 world,
                 "approve",
                 timed,
-                lambda r=submitted, p=person: request_decide(
-                    request=r, actor=p, decision="approve", sha256=r.manifest_sha256
+                partial(
+                    request_decide,
+                    request=submitted,
+                    actor=person,
+                    decision="approve",
+                    sha256=submitted.manifest_sha256,
                 ),
             )
             with tenant_transaction(world.tenant):
@@ -143,14 +153,14 @@ def changes_measure(world: ScaleWorld, timed: Timed) -> None:
             world,
             "publish: lock, check again, gates, freeze, deploy",
             timed,
-            lambda r=submitted: request_publish(request=r, actor="user:ana"),
+            partial(request_publish, request=submitted, actor="user:ana"),
         )
     for request in waiting[:5]:
         act(
             world,
             "rebase of a stale request",
             timed,
-            lambda r=request: request_rebase(request=r, actor="user:olga"),
+            partial(request_rebase, request=request, actor="user:olga"),
         )
 
 
@@ -160,7 +170,7 @@ def pages_measure(world: ScaleWorld, timed: Timed) -> None:
     client.force_login(world.people["ana"])
     for name, address in pages(world).items():
         for _ in range(PAGES):
-            response = timed.do(f"page: {name}", lambda address=address: client.get(address))
+            response = timed.do(f"page: {name}", partial(client.get, address))
             assert response.status_code == 200, (name, response.status_code)
 
 

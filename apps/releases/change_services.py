@@ -422,12 +422,13 @@ def request_submit(*, request: ChangeRequest, actor: str) -> ChangeRequest:
         candidate = core.candidate_whole(request)
         if any(found.is_stale for found in candidate.items):
             raise StaleRequest
-        problems = core.bind(request, candidate, actor)
+        problems = core.bind(request, candidate, actor, submitting=True)
         core.risk_declared(request)
         core.gates_passed(problems)
         request.status, request.submitted_at = after, timezone.now()
         request.save()
-        core.told(request, "change.submitted", actor, risk=request.risk)
+        duties = core.requirement_of(request, candidate).duties
+        core.told(request, "change.submitted", actor, risk=request.risk, missing=list(duties))
         return request
 
 

@@ -114,13 +114,13 @@ class KindAdmin(ItemPages):
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         """The list, and above it the items that only open change requests have yet."""
-        drafted = ChangePatch.objects.none()
-        if self.has_view_permission(request):
-            drafted = ChangePatch.objects.filter(
-                kind=self.config_class.kind,
-                base=None,
-                request__status__in=OPEN,
-            )
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        drafted = ChangePatch.objects.filter(
+            kind=self.config_class.kind,
+            base=None,
+            request__status__in=OPEN,
+        )
         shown = drafted.select_related("request").order_by("slug")[: SHOWN_DRAFTS + 1]
         context = {
             "drafted": [{"patch": patch, "url": patch_link(patch)} for patch in shown],

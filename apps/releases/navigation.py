@@ -1,22 +1,19 @@
-"""The admin's side menu and its first page, made from the registered kinds."""
+"""The admin's side menu, made from the registered kinds. Its first page: ``overview``."""
 
-import json
-from collections.abc import Callable, Iterable, Iterator
-from datetime import timedelta
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from django.conf import settings
 from django.contrib import admin
-from django.db.models import Count
 from django.http import HttpRequest
 from django.templatetags.static import static
 from django.urls import NoReverseMatch, reverse
 from django.utils.translation import gettext_lazy as _
 
-from apps.releases.comparing import items_changed, manifest_items
 from apps.releases.kinds import proxies
-from apps.releases.models import ConfigItem, Deployment, Release
+from apps.releases.models import ConfigItem
+from apps.releases.waiting import requests_waiting, unread_notices
 from apps.tenants.scope import has_tenant
+from apps.tenants.tenant_admin import actor_of
 
 # A kind that no group names is shown in the last one.
 KIND_GROUPS: list[tuple[Any, tuple[str, ...]]] = [
@@ -26,13 +23,28 @@ KIND_GROUPS: list[tuple[Any, tuple[str, ...]]] = [
     (_("What may pass"), ("rail_policy", "judge_policy")),
     (_("More"), ()),
 ]
+# Title, icon, page of the admin, permission. A page that is not there is left out.
 OTHER_GROUPS: list[tuple[Any, list[tuple[Any, str, str, str]]]] = [
     (
         _("Going live"),
         [
+            (_("Review queue"), "rule", "releases_changerequest", "changes.view"),
             (_("Releases"), "rocket_launch", "releases_release", "release.view"),
-            (_("Deployments"), "cloud_done", "releases_deployment", "release.view"),
+            (_("Environments"), "cloud_done", "releases_deployment", "release.view"),
             (_("Bindings"), "link", "releases_binding", "bindings.view"),
+        ],
+    ),
+    (
+        _("Governance"),
+        [
+            (_("Responsibilities"), "account_tree", "governance_racientry", "governance.view"),
+            (_("Duties"), "badge", "governance_dutyassignment", "governance.view"),
+            (_("Gates"), "checklist", "governance_gatelevel", "governance.view"),
+            (_("Evidence"), "verified", "governance_evidence", "evidence.view"),
+            (_("Readiness"), "task_alt", "governance_readinesscheck", "evidence.view"),
+            (_("Contracts"), "contract", "governance_contractversion", "governance.view"),
+            (_("Versions"), "grid_on", "governance_compatibilityrow", "governance.view"),
+            (_("Webhooks"), "webhook", "governance_webhookendpoint", "webhooks.view"),
         ],
     ),
     (
@@ -44,12 +56,12 @@ OTHER_GROUPS: list[tuple[Any, list[tuple[Any, str, str, str]]]] = [
         ],
     ),
 ]
+QUEUE, NOTICES = "releases_changerequest", "governance_notification"
+MOST_COUNTED = 99
 PLATFORM_PAGES = [
     (_("Tenants"), "apartment", "tenants_tenant"),
     (_("People"), "person", "tenants_user"),
 ]
-
-TOUCH_MARGIN = timedelta(minutes=5)
 
 
 def keyboard_script(request: HttpRequest) -> str:
@@ -58,10 +70,12 @@ def keyboard_script(request: HttpRequest) -> str:
 
 
 def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
-    """Return the side menu: every kind in its group, then what makes it live, then access."""
+    """Return the side menu: every kind in its group, then what makes it live, who governs it, access."""
     home = {"title": _("Overview"), "icon": "home", "link": reverse("admin:index")}
-    groups: list[dict[str, Any]] = [{"title": "", "items": [home]}]
-    for title, entries in _kind_groups():
+    notices = _link(_("Notifications"), "notifications", NOTICES, "notifications.view")
+    first = [home, *([_badged(notices, _unread(request))] if notices else [])]
+    groups: list[dict[str, Any]] = [{"title": "", "items": first}]
+    for title, entries in kind_groups():
         items = [
             {"title": entry["title"], "icon": entry["icon"], "link": entry["url"]}
             for entry in entries
@@ -69,71 +83,16 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
         groups.append(_group(title, items, "config.view"))
     for title, pages in OTHER_GROUPS:
         links = [_link(*page) for page in pages]
+        if pages[0][2] == QUEUE and links[0]:
+            links[0] = _badged(links[0], _reviews(request))
         groups.append({"title": title, "separator": True, "items": [x for x in links if x]})
     platform = [_link(*page, permission=None) for page in PLATFORM_PAGES]
     groups.append({"title": _("Platform"), "separator": True, "items": [x for x in platform if x]})
     return groups
 
 
-def overview(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """Add to the first page's ``context``: items per kind, what is live, what is unpublished."""
-    if not has_tenant() or not request.user.has_perm("config.view"):
-        return {**context, "no_tenant": not has_tenant()}
-    found = ConfigItem.objects.filter(archived_at=None, head__isnull=False).order_by()
-    counts = dict(found.values_list("kind").annotate(Count("id")))
-    latest = Release.objects.order_by("-number").first()
-    running = {
-        deployment.environment: deployment
-        for deployment in Deployment.objects.select_related("release").defer("release__manifest")
-    }
-    changed = _unpublished(latest) if latest else sum(counts.values())
-    return {
-        **context,
-        "groups": [
-            (title, [{**entry, "count": counts.get(entry["kind"], 0)} for entry in entries])
-            for title, entries in _kind_groups()
-        ],
-        "title": _("Overview"),
-        "latest": latest,
-        "changed": changed,
-        "same": _running_same(running.values()) if changed else None,
-        "environments": [(name, running.get(name)) for name in settings.RELEASE_ENVIRONMENTS],
-        "is_empty": not counts,
-    }
-
-
-def _running_same(running: Iterable[Deployment]) -> Release | None:
-    """Return a release that runs and holds exactly what is saved now, or None.
-
-    Publishing would make none then: a release is known by its contents.
-    """
-    releases = {deployment.release_id: deployment.release for deployment in running}
-    return next((found for found in releases.values() if not _unpublished(found)), None)
-
-
-def _unpublished(latest: Release) -> int:
-    """Return how many items are not as in ``latest``.
-
-    Only items touched since then are compared, so the page costs the same with 10,000 items. The
-    margin is for a save that began before the release was made and was committed after it.
-    """
-    touched = ConfigItem.objects.filter(updated_at__gte=latest.published_at - TOUCH_MARGIN)
-    rows = list(touched.order_by().values_list("kind", "slug", "archived_at", "head__content"))
-    if not rows:
-        return 0
-    released = manifest_items(latest.manifest)
-    now = {
-        (kind, slug): json.loads(content)
-        for kind, slug, archived_at, content in rows
-        if content and not archived_at
-    }
-    before = {
-        key: released[key] for kind, slug, *_rest in rows if (key := (kind, slug)) in released
-    }
-    return len(items_changed(before, now))
-
-
-def _kind_groups() -> Iterator[tuple[Any, list[dict[str, Any]]]]:
+def kind_groups() -> Iterator[tuple[Any, list[dict[str, Any]]]]:
+    """Yield the groups of kinds with the title, icon and address of each."""
     entries = {model.config_class.kind: _entry(model) for model in proxies() if model.config_class}
     for title, kinds in KIND_GROUPS:
         named = kinds or tuple(entries)
@@ -150,6 +109,23 @@ def _entry(model: type[ConfigItem]) -> dict[str, Any]:
         "icon": getattr(page, "icon", "settings"),
         "url": _url(f"{model._meta.app_label}_{model._meta.model_name}"),
     }
+
+
+def _badged(link: dict[str, Any], count: int) -> dict[str, Any]:
+    """Return ``link`` with a number beside it, none for nothing."""
+    return {**link, "badge": count, "badge_variant": "warning"} if count else link
+
+
+def _reviews(request: HttpRequest) -> int:
+    if not has_tenant() or not request.user.has_perm("changes.review"):
+        return 0
+    return requests_waiting(actor_of(request)).order_by()[:MOST_COUNTED].count()
+
+
+def _unread(request: HttpRequest) -> int:
+    if not has_tenant() or not request.user.has_perm("notifications.view"):
+        return 0
+    return unread_notices(request.user)
 
 
 def _group(title: Any, items: list[dict[str, Any]], permission: str) -> dict[str, Any]:
