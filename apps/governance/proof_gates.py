@@ -1,7 +1,8 @@
 """Gates that ask for proof: results about the manifest, and versions that work together.
 
 The evidence gates are off until a tenant sets their level; whoever makes results (an evaluation, a
-build) brings them with ``evidence_record``, or adds a gate of its own to ``RELEASE_GATES``.
+build) brings them with ``evidence_record``, or adds a gate of its own to ``RELEASE_GATES``. A request
+may be submitted without; nobody approves or publishes it before they are there.
 """
 
 from django.conf import settings
@@ -11,7 +12,7 @@ from django.utils.translation import gettext_lazy
 from apps.governance.approval_models import Evidence
 from apps.governance.compatibility import is_supported
 from apps.governance.evidence import evidence_newest
-from apps.releases.gates import GateContext, Problem, release_gate
+from apps.releases.gates import GateContext, Level, Problem, release_gate
 
 
 @release_gate(
@@ -56,7 +57,9 @@ def _proved(context: GateContext, what: Evidence.What) -> list[Problem]:
         text = _("%(what)s: the newest about the manifest %(sha256)s failed.")
     else:
         return []
-    return [Problem(message=text % words, path=what.value)]
+    # The manifest is known once a request is submitted; proof of it is brought while it is reviewed.
+    level: Level = "warn" if context.submitting else "block"
+    return [Problem(message=text % words, path=what.value, level=level)]
 
 
 @release_gate(

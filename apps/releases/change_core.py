@@ -136,19 +136,23 @@ def risk_update(request: ChangeRequest) -> None:
     request.risks = canonical_json([asdict(risk) for risk in policy.risks(edits)])
 
 
-def bind(request: ChangeRequest, candidate: Candidate, actor: str) -> list[Problem]:
+def bind(
+    request: ChangeRequest, candidate: Candidate, actor: str, *, submitting: bool = False
+) -> list[Problem]:
     """Bind the request to ``candidate``: hash, risk, gate results. Return the gates' findings."""
     policy = change_policy()
     edits = candidate.edits
     request.risk = policy.risk_class(edits)
     request.risks = canonical_json([asdict(risk) for risk in policy.risks(edits)])
-    problems = gates_checked(request, candidate, actor)
+    problems = gates_checked(request, candidate, actor, submitting=submitting)
     request.manifest_sha256, request.bound_at = candidate.sha256, timezone.now()
     request.gate_results = canonical_json(gate_results(problems))
     return problems
 
 
-def gates_checked(request: ChangeRequest, candidate: Candidate, actor: str) -> list[Problem]:
+def gates_checked(
+    request: ChangeRequest, candidate: Candidate, actor: str, *, submitting: bool = False
+) -> list[Problem]:
     """Run the gates on ``candidate`` and return their findings."""
     parent = heads_release(candidate)
     return gates_run(
@@ -162,6 +166,7 @@ def gates_checked(request: ChangeRequest, candidate: Candidate, actor: str) -> l
             manifest_sha256=candidate.sha256,
             risk=request.risk,
             labels=_labels(request, candidate),
+            submitting=submitting,
         )
     )
 

@@ -46,6 +46,7 @@ class GateContext:
 
     ``gates_run`` fills what is not given: ``parent`` is the parsed release of ``parent_id``,
     ``manifest_sha256`` that of ``release``, ``labels`` those of the tenant's items today.
+    ``submitting``: review begins only now, so what reviewers wait for may still be missing.
     """
 
     tenant_id: int
@@ -57,6 +58,7 @@ class GateContext:
     manifest_sha256: str = ""
     risk: str = ""
     labels: Mapping[Key, ItemLabels] | None = None
+    submitting: bool = False
 
 
 @dataclass(frozen=True)
@@ -222,7 +224,12 @@ def gate_results(problems: Sequence[Problem]) -> list[dict[str, str]]:
         for info in gates_known()
         if info.code not in found
     ]
-    return [dict(asdict(problem)) for problem in (*problems, *passed)]
+    return findings_shown([*problems, *passed])
+
+
+def findings_shown(problems: Iterable[Problem]) -> list[dict[str, str]]:
+    """Return findings as JSON values."""
+    return [dict(asdict(problem)) for problem in problems]
 
 
 def gate_results_read(stored: str) -> list[dict[str, str]]:

@@ -11,7 +11,7 @@ from apps.releases import environment_services as environments
 from apps.releases import services
 from apps.releases.authority import ChangeRequestRequired
 from apps.releases.content import InvalidContent
-from apps.releases.gates import gate_results
+from apps.releases.gates import findings_shown
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ TABLE: dict[type[Exception], tuple[int, Extra]] = {
     InvalidContent: (422, _nothing),
     services.StaleBase: (409, lambda e: {"head": e.number, "author": e.author}),
     services.ItemInUse: (409, _users),
-    services.GateRefused: (422, lambda e: {"problems": gate_results(e.problems)}),
+    services.GateRefused: (422, lambda e: {"problems": findings_shown(e.problems)}),
     environments.UnboundBindings: (409, lambda e: {"missing": e.missing}),
     environments.BindingInUse: (409, lambda e: {"needed_by": e.needed_by}),
     environments.InvalidBinding: (422, _nothing),
