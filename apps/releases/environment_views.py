@@ -25,6 +25,7 @@ from apps.releases.environment_forms import (
     ReasonForm,
     ShareForm,
 )
+from apps.releases.environment_selectors import bindings_at
 from apps.releases.environment_shown import (
     environment_shown,
     rates_shown,
@@ -114,6 +115,7 @@ def environment_history_view(admin: ConfigAdmin, request: HttpRequest, name: str
         "form": form,
         "moment": moment,
         "then": environment_at(name, moment) if moment else None,
+        "bindings": sorted(bindings_at(name, moment).items()) if moment else [],
         "events": Paginator(environment_events(name), EVENTS_PAGE).get_page(request.GET.get("p")),
     }
     title = _("History of %(environment)s") % {"environment": name}

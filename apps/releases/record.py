@@ -24,7 +24,7 @@ from apps.releases.models import Release
 from apps.releases.notes import NoteGroup, notes_drafted
 from apps.releases.signing import SignatureRefused, signed_read, signed_text
 from apps.runtime.canonical import sha256_text
-from apps.tenants.models import Tenant
+from apps.tenants.models import AuditEntry, Tenant
 from apps.tenants.scope import current_tenant_id, tenant_transaction
 
 FORMAT = "agentops-release-record-v1"
@@ -149,6 +149,15 @@ def record_verify(text: str | bytes, *, public_keys: Sequence[str] | None = None
     if sha256_text(record["manifest"]) != record["release"]["sha256"]:
         raise RecordRefused(_("Its manifest does not have the sha256 that the release has."))
     return record
+
+
+def record_trail_holds(record: dict[str, Any]) -> bool:
+    """Return whether the current tenant's audit trail still goes through the entry that ``record``
+    names. A trail that was written anew from some entry on, all hashes included, does not."""
+    anchor = record["audit_trail"]
+    return bool(
+        AuditEntry.objects.filter(sequence=anchor["sequence"], hash=anchor["hash"]).exists()
+    )
 
 
 def record_name(release: Release) -> str:

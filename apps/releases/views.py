@@ -22,12 +22,12 @@ from apps.releases.config_admin import ConfigAdmin
 from apps.releases.deploying import environment_before
 from apps.releases.diff_view import field_title, shown_difference, value_text
 from apps.releases.environment_acts import REFUSALS, Acting, act_do
-from apps.releases.environment_forms import ArriveForm, CanaryForm, RollBackForm
+from apps.releases.environment_forms import ArriveForm, CanaryForm, MomentForm, RollBackForm
 from apps.releases.environment_services import UnboundBindings
 from apps.releases.environment_shown import Way, releases_ran, removed_there, way_of
 from apps.releases.freezing import CorruptRelease, manifest_stored
 from apps.releases.gates import gate_results_read
-from apps.releases.history import environments_now
+from apps.releases.history import environments_now, release_environments_at
 from apps.releases.links import kind_label, release_link, slug_link
 from apps.releases.models import Deployment, Release
 from apps.releases.notes import notes_drafted
@@ -77,6 +77,7 @@ def release_detail_view(admin: ConfigAdmin, request: HttpRequest, release: Relea
         "deployments": release_deployments(release),
         "turns": turns_answered(release),
         "evidence": release_evidence(release),
+        **_then(request, release),
         "kinds": [{"kind": k, "label": kind_label(k), "count": n} for k, n in counts.items()],
         "kind": kind,
         "rows": _page_of([key for key in items if kind in ("", key[0])], request, release),
@@ -180,6 +181,19 @@ def options_view(request: HttpRequest, kind: str) -> JsonResponse:
             "pagination": {"more": more},
         }
     )
+
+
+def _then(request: HttpRequest, release: Release) -> dict[str, Any]:
+    """Return where ``release`` ran at the moment that was asked for, if one was."""
+    form = MomentForm(request.GET if "at" in request.GET else None)
+    moment = form.cleaned_data["moment"] if form.is_bound and form.is_valid() else None
+    names = settings.RELEASE_ENVIRONMENTS
+    return {
+        "moment_form": form,
+        "moment": moment,
+        "is_later": bool(moment and moment < release.published_at),
+        "ran_then": release_environments_at(release, moment, names) if moment else [],
+    }
 
 
 def _environment(request: HttpRequest) -> str:

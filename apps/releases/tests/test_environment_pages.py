@@ -462,9 +462,23 @@ def test_environment_history__at_a_moment__tells_what_ran(acme: World, as_bob: C
     told = shown[shown.index('role="status"') :]
     assert "#1</a>" in told[: told.index("</div>")]
     assert "It is time" in shown
+    bound_then = shown[shown.index('id="bound"') :]
+    assert "http://127.0.0.1:9001/mcp" in bound_then[: bound_then.index("</div>")]
     shown = text(as_bob.get(url, {"at": "2020-01-01T00:00", "zone": "UTC"}))
     assert "production ran nothing." in shown
     assert "lies ahead" in text(as_bob.get(url, {"at": "2999-01-01T00:00", "zone": "UTC"}))
+
+
+def test_release__at_a_moment__tells_where_it_ran(acme: World, as_bob: Client) -> None:
+    url = reverse("admin:releases_release_change", args=[release(acme, 2).pk])
+    with tenant_transaction(acme.acme):
+        moved = DeploymentEvent.objects.filter(environment="dev").latest("at").at
+    for moment, there in ((moved - timedelta(microseconds=1), 2), (timezone.now(), 1)):
+        shown = text(as_bob.get(url, {"at": moment.isoformat(), "zone": ""}))
+        told = shown[shown.index("it ran in:") :]
+        assert told[: told.index("</p>")].count("ao-badge-good") == there
+    early = text(as_bob.get(url, {"at": "2020-01-01T00:00", "zone": "UTC"}))
+    assert "this release was not published yet" in early
 
 
 def test_configuration__at_a_moment__is_compared_with_now(acme: World, as_bob: Client) -> None:

@@ -9,6 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.test import override_settings
 from django.utils import translation
 
@@ -32,6 +33,8 @@ from apps.releases.services import item_archive, item_save, release_publish
 from apps.releases.signing import public_key, signed_text
 from apps.releases.tests.conftest import item, save, small_world
 from apps.runtime.canonical import canonical_json, sha256_text
+from apps.tenants.audit import entry_hash, trail_verify
+from apps.tenants.models import AuditEntry, Tenant
 from apps.tenants.scope import tenant_transaction
 
 TAMPERINGS = 1000
@@ -247,9 +250,53 @@ def test_verify_command__of_a_changed_or_absent_file__ends_with_a_sentence(publi
         call_command("verify_record", str(tmp_path / "nothing"))
 
 
+@pytest.mark.once  # It changes rows, which the application's role may not.
+def test_verify_command__with_the_trail_written_anew__says_which_entry_is_not_as_it_was(
+    published, tmp_path
+):
+    """Somebody who owns the database rewrites the trail, every hash and its end: it verifies again,
+    but no longer goes through the entry that a record outside of the database names."""
+    path = tmp_path / "release.json"
+    path.write_bytes(record_bytes(published))
+    out = StringIO()
+    call_command("verify_record", str(path), trail=True, stdout=out)
+    assert "genuine" in out.getvalue()
+    rewrite_trail()
+    assert trail_verify(Tenant.objects.get(slug="acme-releases")).broken_at == 0
+    with pytest.raises(CommandError, match=r"no longer has entry \d+ as it was then"):
+        call_command("verify_record", str(path), trail=True)
+
+
+def rewrite_trail() -> None:
+    previous = ""
+    with connection.cursor() as cursor:
+        for entry in AuditEntry.objects.order_by("sequence"):
+            fields = {
+                name: getattr(entry, name)
+                for name in ("sequence", "at", "action", "entity", "detail")
+            }
+            new = entry_hash(**fields, actor="user:nobody", previous_hash=previous)
+            cursor.execute(
+                "UPDATE tenants_auditentry SET actor = 'user:nobody', previous_hash = %s, hash = %s"
+                " WHERE id = %s",
+                [previous, new, entry.pk],
+            )
+            previous = new
+        cursor.execute(
+            "UPDATE tenants_tenant SET audit_hash = %s WHERE slug = 'acme-releases'", [previous]
+        )
+
+
 @pytest.mark.parametrize(
     ("tenant", "release"),
-    [("nobody", "1"), ("other", "1"), ("acme-releases", "9"), ("acme-releases", "abc")],
+    [
+        ("nobody", "1"),
+        ("other", "1"),
+        ("acme-releases", "9"),
+        ("acme-releases", "abc"),
+        ("acme-releases", "latest"),  # A release is named by what it is, never by a floating name.
+        ("acme-releases", ""),
+    ],
 )
 def test_record_command__of_what_is_not_there__says_so(published, world, tenant, release):
     with pytest.raises(CommandError, match=r"There is no tenant|has no release"):
