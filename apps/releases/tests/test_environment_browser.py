@@ -76,7 +76,8 @@ def busy(acme: World, approved: ChangeRequest, settings: Any) -> World:
             share=10,
             actor="user:otto",
         )
-        binding_propose(**pages.PROPOSAL, environment="production", actor="user:otto")
+        proposal: dict[str, Any] = {**pages.PROPOSAL, "environment": "production"}
+        binding_propose(**proposal, actor="user:otto")
         FreezeWindow.objects.create(
             environment="production",
             starts_at=timezone.now() - timedelta(hours=1),

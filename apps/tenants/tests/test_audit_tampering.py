@@ -205,7 +205,8 @@ def test_verify__of_1000_forged_trails__finds_each_at_its_first_broken_entry(wor
             )
     forger, draw = Forger(world.acme), random.Random(3)
     assert trail_verify(world.acme).broken_at == 0
-    found, wrong = Counter(), []
+    found: Counter[str] = Counter()
+    wrong = []
     for number in range(FORGERIES):
         forgery = FORGERIES_OF_EACH[number % len(FORGERIES_OF_EACH)]
         expected = forgery(forger, draw)
