@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 from django.utils.translation import gettext, gettext_lazy
@@ -12,6 +13,7 @@ from apps.releases.change_forms import person_name
 from apps.releases.change_models import Approval, ChangeComment, ChangePatch
 from apps.releases.change_policy import Risk
 from apps.releases.change_selectors import PatchView
+from apps.releases.diff_view import LABELS as LABELS_OF_CHANGE
 from apps.releases.diff_view import ShownChange, field_title, shown_changes, value_text
 from apps.releases.gates import gates_known
 from apps.releases.links import kind_label, patch_link, slug_link
@@ -35,11 +37,30 @@ ENDS = ".["
 
 @dataclass(frozen=True)
 class ShownLine:
-    """One changed field with the findings about it and what was said about it."""
+    """One changed field with the findings about it and what was said about it.
 
-    change: ShownChange
+    ``changes``: more than one where values came to a list and others went.
+    """
+
+    changes: list[ShownChange]
     findings: list[Risk] = field(default_factory=list)
     comments: list[ChangeComment] = field(default_factory=list)
+
+    @property
+    def title(self) -> str:
+        return self.changes[0].title
+
+    @property
+    def path(self) -> str:
+        return self.changes[0].path
+
+    @property
+    def label(self) -> Any:
+        return self.changes[0].label if len(self.changes) == 1 else LABELS_OF_CHANGE["changed"]
+
+    @property
+    def change(self) -> str:
+        return self.changes[0].change if len(self.changes) == 1 else "changed"
 
     @property
     def is_weakening(self) -> bool:
@@ -159,14 +180,15 @@ def _shown_patch(
     about = [found for found in risks if (found.kind, found.slug) == (patch.kind, patch.slug)]
     said = [found for found in comments if (found.kind, found.slug) == (patch.kind, patch.slug)]
     config_class = KINDS.get(patch.kind, Config)
+    # That an archived item loses every field is one thing to say, not many.
+    changes = shown_changes(config_class, view.changes if view.after is not None else ())
     lines = [
         ShownLine(
-            change,
-            [found for found in about if _touches(found.path, change.path)],
-            [found for found in said if found.path == change.path],
+            list(group),
+            [found for found in about if _touches(found.path, path)],
+            [found for found in said if found.path == path],
         )
-        # That an archived item loses every field is one thing to say, not many.
-        for change in shown_changes(config_class, view.changes if view.after is not None else ())
+        for path, group in groupby(changes, key=lambda change: change.path)
     ]
     placed = {id(found) for line in lines for found in (*line.findings, *line.comments)}
     return ShownPatch(

@@ -55,10 +55,17 @@ def value_text(value: Any) -> str:
         return gettext("yes") if value else gettext("no")
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return ", ".join(value) if value else gettext("(empty)")
-    if isinstance(value, dict) and all(isinstance(item, str) for item in value.values()):
-        lines = [f"{name}: {item}" for name, item in value.items()]
+    if isinstance(value, dict) and all(_is_short(item) for item in value.values()):
+        lines = [f"{name}: {value_text(item)}" for name, item in value.items()]
         return "\n".join(lines) if lines else gettext("(empty)")
     return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def _is_short(value: Any) -> bool:
+    """Return whether ``value`` is said on one line: a scalar, a list of texts, nothing in a list."""
+    if isinstance(value, list):
+        return all(isinstance(item, str) for item in value)
+    return not isinstance(value, dict) or not value
 
 
 def field_title(config_class: type[Config], path: str) -> str:

@@ -13,7 +13,8 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from apps.releases.change_models import ChangeRequest
 from apps.releases.change_selectors import patched_content
-from apps.releases.links import item_link, list_link
+from apps.releases.change_services import comment_add, patch_save, request_open
+from apps.releases.links import item_link, list_link, request_link
 from apps.releases.models import ConfigItem, Revision
 from apps.releases.portable.files import sources_read
 from apps.releases.portable.native import native_parse
@@ -215,6 +216,54 @@ def test_filters_of_a_list__by_keyboard__open(screen: Page, world: World) -> Non
     toggle.focus()
     screen.keyboard.press("Enter")
     screen.get_by_role("link", name="Archived").wait_for(state="visible")
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_pages_of_a_request__at_any_width_and_colour__do_not_scroll_sideways(
+    screen: Page, world: World, tmp_path: Path, width: int, colours: str
+) -> None:
+    with tenant_transaction(world.acme):
+        tenant_import(portable=native_parse(sources_read(DEMO)), actor="user:demo")
+        slug = "p" * 120
+        prompt = {"system": "Be kind.\n" + "x" * 300, "response_style": "short"}
+        item_save(kind="prompt", slug=slug, content=prompt, actor="a")
+        request = request_open(
+            actor="user:olga", title="t" * 200, reason="r" * 300, declared_risk="weakening"
+        )
+        for kind, name, changes in (
+            ("prompt", slug, {"system": "Be brief.\n" + "y" * 300, "response_style": "m" * 200}),
+            ("intent", "billing_invoice_explanation", {"keywords": ["fatura", "n" * 90]}),
+            ("rail_policy", "default", {"input": []}),
+        ):
+            head = ConfigItem.objects.get(kind=kind, slug=name).head
+            assert head is not None
+            content = {**json.loads(head.content), **changes}
+            patch_save(actor="user:olga", kind=kind, slug=name, content=content, request=request)
+        comment_add(
+            request=request, actor="user:dora", text="w" * 200, kind="prompt", slug=slug,
+            path="response_style",
+        )  # fmt: skip
+        theirs = {**prompt, "response_style": "t" * 200}
+        item_save(kind="prompt", slug=slug, content=theirs, actor="user:dora")
+    screen.emulate_media(color_scheme=colours)
+    screen.set_viewport_size({"width": width, "height": 900})
+    page = request_link(request)
+    urls = {
+        "queue": "/admin/releases/changerequest/?queue=all",
+        "request": page,
+        "rebase": page.replace("/change/", "/rebase/"),
+        "facts": page.replace("/change/", "/facts/"),
+        "item": item_link("prompt", item(world, "prompt", slug).pk) + f"?request={request.number}",
+    }
+    for name, url in urls.items():
+        screen.goto(url)
+        screen.wait_for_load_state("networkidle")
+        screen.screenshot(path=tmp_path / f"{name}.png", full_page=True)
+        wider = screen.evaluate(
+            "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        )
+        assert wider == 0, url
 
 
 @pytest.mark.parametrize("width", [1280, 390])
