@@ -60,10 +60,14 @@ def moment_parse(text: str, zone: str = "", *, ahead: bool = False) -> datetime:
         typed = None
     if typed is None:
         raise NoMoment(_("Give a date and a time, like 2026-03-03 14:00."))
-    moment = typed if timezone.is_aware(typed) else _localised(typed, zone_named(zone))
+    try:
+        moment = typed if timezone.is_aware(typed) else _localised(typed, zone_named(zone))
+        moment = moment.astimezone(UTC)
+    except OverflowError:  # The first or the last hours that can be written at all.
+        raise NoMoment(_("Give a date and a time, like 2026-03-03 14:00.")) from None
     if not ahead and moment > timezone.now() + timedelta(minutes=1):
         raise NoMoment(_("That moment lies ahead; what was can be shown, what will be cannot."))
-    return moment.astimezone(UTC)
+    return moment
 
 
 def zone_named(name: str) -> ZoneInfo:

@@ -55,7 +55,7 @@ def require(request: HttpRequest, permission: str) -> None:
 
 def release_detail_view(admin: ConfigAdmin, request: HttpRequest, release: Release) -> HttpResponse:
     """Show one release: facts, requests and approvals, difference to its parent, contents."""
-    items, before = manifest_items(release.manifest), _parent_items(release)
+    items, before = _items(release), _items(release.parent)
     changes = items_changed(before, items)
     risks = release_risks(changes, before, items)
     gates = gate_results_read(release.gates)
@@ -91,7 +91,7 @@ def release_item_view(
     admin: ConfigAdmin, request: HttpRequest, release: Release, kind: str, slug: str
 ) -> HttpResponse:
     """Show one item as a release holds it."""
-    content = manifest_items(release.manifest).get((kind, slug))
+    content = _items(release).get((kind, slug))
     if content is None:
         raise Http404
     config_class = KINDS.get(kind)
@@ -142,7 +142,7 @@ def release_deploy_view(admin: ConfigAdmin, request: HttpRequest, release: Relea
             messages.success(request, told)
             return HttpResponseRedirect(reverse("admin:releases_environment", args=[environment]))
     current = environments_now().get(environment)
-    before, after = _running_items(current), manifest_items(release.manifest)
+    before, after = _items(current.release if current else None), _items(release)
     changes = items_changed(before, after)
     context = {
         "release": release,
@@ -234,15 +234,12 @@ def _forms(request: HttpRequest, way: Way, current: Deployment | None) -> dict[s
     }
 
 
-def _running_items(current: Deployment | None) -> Items:
-    if current is None or not _is_intact(current.release):
+def _items(release: Release | None) -> Items:
+    """Return what ``release`` holds; nothing of none, or of one whose stored bytes have changed."""
+    try:
+        return manifest_items(manifest_stored(release)) if release else {}
+    except CorruptRelease:
         return {}
-    return manifest_items(manifest_stored(current.release))
-
-
-def _parent_items(release: Release) -> Items:
-    parent = release.parent
-    return manifest_items(parent.manifest) if parent else {}
 
 
 def _page_of(rows: list[tuple[str, str]], request: HttpRequest, release: Release) -> Any:

@@ -632,6 +632,32 @@ def test_release__edited_through_any_address__is_refused(acme: World, who: str) 
     assert 'name="manifest"' not in text(client.get(change))
 
 
+@pytest.mark.once  # It changes rows, which the application's role may not.
+@pytest.mark.parametrize("manifest", ["{}", "no json", '{"format":1,"items":{"prompt":{}}}'])
+def test_release_pages__with_changed_bytes__say_so_and_break_nothing(
+    acme: World, as_bob: Client, manifest: str
+) -> None:
+    found = release(acme, 2)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE releases_release SET manifest = %s WHERE number = 2 AND tenant_id = %s",
+            [manifest, acme.acme.pk],
+        )
+    for number in (2, 3):  # itself, and the one that follows it
+        url = reverse("admin:releases_release_change", args=[release(acme, number).pk])
+        shown = text(as_bob.get(url))
+        assert ("The stored bytes no longer have this sha256" in shown) == (number == 2)
+    record = reverse("admin:releases_record", args=[found.pk])
+    assert "does not have the sha256" in text(as_bob.get(record, follow=True))
+    item_url = reverse("admin:releases_release_item", args=[found.pk, "prompt", "billing"])
+    assert as_bob.get(item_url).status_code == 404
+    otto = signed_in("otto")
+    assert otto.get(going(acme, 2), {"environment": "production"}).status_code == 200
+    typed = {**TERMS, "environment": "production", "act": "promote"}
+    assert "does not have the sha256" in text(otto.post(going(acme, 2), typed))
+    assert running(acme) == 1
+
+
 def test_pages__with_more_releases_and_items__ask_as_many_queries(
     acme: World, as_bob: Client
 ) -> None:

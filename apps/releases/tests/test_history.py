@@ -67,6 +67,8 @@ def test_moment__of_a_place_or_with_an_offset__is_that_instant(text, zone, expec
         ("2025-03-30T02:30", "Europe/Berlin", "skipped that time"),
         ("2025-10-26T02:30", "Europe/Berlin", "showed that time twice"),
         ("2999-01-01T00:00", "UTC", "lies ahead"),
+        ("0001-01-01T00:00", "Asia/Tokyo", "Give a date and a time"),
+        ("9999-12-31T23:59", "America/Sao_Paulo", "Give a date and a time"),
     ],
 )
 def test_moment__that_is_none_or_lies_ahead__is_refused_with_a_sentence(text, zone, message):
