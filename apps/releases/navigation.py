@@ -37,7 +37,7 @@ OTHER_GROUPS: list[tuple[Any, list[tuple[Any, str, str, str]]]] = [
     (
         _("Governance"),
         [
-            (_("Responsibilities"), "account_tree", "governance_racientry", "governance.view"),
+            (_("Who approves what"), "account_tree", "governance_racientry", "governance.view"),
             (_("Duties"), "badge", "governance_dutyassignment", "governance.view"),
             (_("Gates"), "checklist", "governance_gatelevel", "governance.view"),
             (_("Evidence"), "verified", "governance_evidence", "evidence.view"),

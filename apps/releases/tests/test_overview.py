@@ -175,7 +175,7 @@ def test_bindings_and_notifications__that_wait__are_counted(
 def test_menu__by_role__shows_what_may_be_opened(
     world: World, people: dict[str, Client], as_bob: Client
 ) -> None:
-    governance = {"Review queue", "Environments", "Responsibilities", "Duties", "Gates"}
+    governance = {"Review queue", "Environments", "Who approves what", "Duties", "Gates"}
     for browser in (people["ana"], people["otto"], as_bob):
         assert governance <= titles(index(browser))
     assert "Webhooks" in titles(index(people["otto"]))
