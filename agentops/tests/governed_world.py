@@ -91,7 +91,7 @@ class Governed:
     def audited(self, *actions: str) -> int:
         """Return how many entries of ``actions`` are in the trail."""
         with tenant_transaction(self.world.acme):
-            return AuditEntry.objects.filter(action__in=actions).count()
+            return int(AuditEntry.objects.filter(action__in=actions).count())
 
     def request(self, number: int) -> ChangeRequest:
         with tenant_transaction(self.world.acme):

@@ -71,7 +71,8 @@ def approve_all(tenant: Any, number: int = 1) -> ChangeRequest:
                 decision="approve",
                 sha256=request.manifest_sha256,
             )
-        return ChangeRequest.objects.get(number=number)
+        found: ChangeRequest = ChangeRequest.objects.get(number=number)
+        return found
 
 
 def bound(tenant: Any, path: Path) -> None:

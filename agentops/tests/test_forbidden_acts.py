@@ -6,6 +6,7 @@ runs as it was, or the reason why that door has no such act. Run with ``-s`` to 
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -239,10 +240,10 @@ def service_cosmetic(there: There) -> str:
 
 def service_hop(there: There) -> str:
     found = Release.objects.get(number=there.release)
+    said = ""
     for verb in (release_deploy, release_promote):
-        said = refusal(
-            lambda verb=verb: verb(release=found, environment="production", actor="user:ana")
-        )
+        deploying = partial(verb, release=found, environment="production", actor="user:ana")
+        said += refusal(deploying)
     return said
 
 

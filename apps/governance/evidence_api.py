@@ -153,7 +153,7 @@ class ReadinessOperation(Operation):
 
     scope = "evidence:write"
     tag = "governance"
-    Input: Any = Nothing
+    Input = Nothing
     Output = ReadinessShape
 
     def answer(self, **given: Any) -> readiness.Readiness:

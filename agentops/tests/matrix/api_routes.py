@@ -5,7 +5,7 @@ tenant has.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from django.test import Client
@@ -41,7 +41,9 @@ def send(side: Side, method: str, address: str, body: Any = None, browser: Any =
     return answer_of(answer)
 
 
-def judged(mine: Answer, foreign: Answer, absent: Answer, other: Side) -> list[str]:
+def judged(answers: Iterable[Answer], other: Side) -> list[str]:
+    """Judge the answers to one's own, the other's and nobody's."""
+    mine, foreign, absent = answers
     wrong = []
     if mine.status in (400, 404, 405) or mine.status >= 500:
         wrong.append(f"the owner got {mine.status}: {mine.body[:200]!r}")
@@ -75,7 +77,7 @@ def numbered(
         mine, foreign, absent = (
             send(me, method, address(number), body) for number in (OWN, FOREIGN, ABSENT)
         )
-        wrong = judged(mine, foreign, absent, other)
+        wrong = judged((mine, foreign, absent), other)
         if shows and method == "get" and me.canary.encode() not in mine.body:
             wrong.append("the owner's canary is missing")
         return wrong
@@ -108,7 +110,7 @@ def by_body(address: str, body: Callable[[str], Any], method: str = "post") -> P
         mine, foreign, absent = (
             send(me, method, address, body(number)) for number in (OWN, FOREIGN, ABSENT)
         )
-        return judged(mine, foreign, absent, other)
+        return judged((mine, foreign, absent), other)
 
     return Custom(probe)
 
@@ -123,7 +125,7 @@ def of_row(
             send(me, method, address(key), body)
             for key in (me.rows[label].pk, other.rows[label].pk, ABSENT)
         )
-        return judged(mine, foreign, absent, other)
+        return judged((mine, foreign, absent), other)
 
     return Custom(probe)
 
@@ -160,7 +162,7 @@ def comment_resolve(me: Side, other: Side, browser: Client) -> list[str]:
         send(me, "post", f"/v1/changes/1/comments/{key}/resolve", {})
         for key in (own, theirs, ABSENT)
     )
-    return judged(mine, foreign, absent, other)
+    return judged((mine, foreign, absent), other)
 
 
 def member(address: str, body: Any) -> Probe:
@@ -216,7 +218,7 @@ API_ROUTES: dict[str, Probe] = {
     ),
     f"{CHANGE_ITEM}/archive": Custom(
         lambda me, other, _b: judged(
-            *(
+            (
                 send(me, "post", f"/v1/changes/1/items/prompt/{slug}/archive", {})
                 for slug in (me.item("prompt"), other.item("prompt"), "nothing")
             ),
@@ -225,7 +227,7 @@ API_ROUTES: dict[str, Probe] = {
     ),
     f"{CHANGE_ITEM}/restore": Custom(
         lambda me, other, _b: judged(
-            *(
+            (
                 send(me, "post", f"/v1/changes/1/items/prompt/{slug}/restore", {"revision": 1})
                 for slug in (me.item("prompt"), other.item("prompt"), "nothing")
             ),
@@ -361,7 +363,7 @@ def _readiness(suffix: str, method: str, body: Any) -> Probe:
             send(me, method, f"/v1/governance/readiness/{agent}/owner{suffix}", body)
             for agent in (me.item("agent"), other.item("agent"), "nothing")
         )
-        return judged(mine, foreign, absent, other)
+        return judged((mine, foreign, absent), other)
 
     return Custom(probe)
 
@@ -370,7 +372,7 @@ API_ROUTES |= {
     "v1/governance/compatibility": Listing("/v1/governance/compatibility", call=KEY),
     "v1/governance/compatibility/<int:row>": Custom(
         lambda me, other, browser: judged(
-            *(
+            (
                 send(me, "put", f"/v1/governance/compatibility/{key}", VERSIONS, browser)
                 for key in (
                     me.rows["governance.compatibilityrow"].pk,

@@ -1,6 +1,6 @@
 """Operations on change requests: what is in them, and what is said about them."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.http import Http404
 from django.shortcuts import get_object_or_404
@@ -41,7 +41,7 @@ class ChangeOperation(Operation):
 
     scope = "config:write"
     tag = "changes"
-    Input: Any = Nothing
+    Input: ClassVar[Any] = Nothing
     Output = ChangeShape
 
     def answer(self, **given: Any) -> RequestView:

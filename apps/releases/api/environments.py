@@ -1,7 +1,7 @@
 """Operations on environments: what each runs, deploying, promoting, rolling back, frozen times."""
 
 import json
-from typing import Any
+from typing import Any, ClassVar
 
 from django.conf import settings
 from django.http import Http404
@@ -52,7 +52,7 @@ class EnvironmentOperation(Operation):
 
     scope = "release:deploy"
     tag = "environments"
-    Input: Any = Nothing
+    Input: ClassVar[Any] = Nothing
     Output = EnvironmentShape
 
     def answer(self, **given: Any) -> dict[str, Any]:

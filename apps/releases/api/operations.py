@@ -8,7 +8,7 @@ for each method, and describes them in the OpenAPI document. May be imported by 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
@@ -85,9 +85,10 @@ class Operation:
     status: ClassVar[int] = 200
     tag: ClassVar[str] = "configuration"
     many: ClassVar[bool] = False
-    Query: ClassVar[type[Given] | None] = None
-    Input: ClassVar[type[Given] | None] = None
-    Output: ClassVar[type[serializers.Serializer[Any]] | None] = None
+    # Typed loosely: an operation sets them to classes of its own, or back to None.
+    Query: ClassVar[Any] = None
+    Input: ClassVar[Any] = None
+    Output: ClassVar[Any] = None
 
     def __init_subclass__(cls) -> None:
         # A nested shape is called after its operation in the document.
@@ -129,13 +130,15 @@ def route(address: str, **operations: type[Operation]) -> URLPattern:
     """Return the path ``address`` with an operation for each method (``get=…``, ``post=…``)."""
     methods = {method: _method(operation) for method, operation in operations.items()}
     name = re.sub(r"[^a-z]+", "-", re.sub(r"<\w+:", "", address)).strip("-")
-    view = type("".join(part.title() for part in name.split("-")) + "Api", (TenantApi,), methods)
-    return path(address, view.as_view(), name=f"api-{name}")
+    title = "".join(part.title() for part in name.split("-"))
+    view: Any = type(f"{title}Api", (TenantApi,), methods)
+    found: URLPattern = path(address, view.as_view(), name=f"api-{name}")
+    return found
 
 
 def _method(operation: type[Operation]) -> Any:
     def respond(view: TenantApi, request: Request, **named: Any) -> Response:
-        principal: Principal = request.auth
+        principal = cast("Principal", request.auth)
         principal.require(operation.scope)
         given = _given(operation, request)
         with tenant_transaction(principal.tenant_id), acting_with_key(principal.key):

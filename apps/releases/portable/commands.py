@@ -108,16 +108,16 @@ def refusals_told() -> Iterator[None]:
     except SourceRefused as refused:
         raise CommandError(_("Nothing was written.") + f"\n{refused}") from None
     except Exception as error:
-        refused = refusal_of(error)
-        if refused is None:
+        told = refusal_of(error)
+        if told is None:
             raise
-        lines = [f"{wrong['field']}: {wrong['message']}" for wrong in refused.errors]
+        lines = [f"{wrong['field']}: {wrong['message']}" for wrong in told.errors]
         lines += [
             f"{found['level']} {found['kind']} {found['slug']} {found['path']}: {found['message']}"
-            for found in refused.extra.get("problems", [])
+            for found in told.extra.get("problems", [])
             if found["message"]
         ]
-        raise CommandError("\n".join([refused.detail or refused.code, *lines])) from None
+        raise CommandError("\n".join([told.detail or told.code, *lines])) from None
 
 
 def leave(code: int) -> NoReturn:

@@ -35,11 +35,12 @@ from apps.releases.environment_services import (
 )
 from apps.releases.gates import Problem as Finding
 from apps.releases.models import Binding, ConfigItem
-from apps.releases.portable.native import LABELS, Portable, PortableBinding, PortableItem
+from apps.releases.portable.native import Portable, PortableBinding, PortableItem
 from apps.releases.portable.transfer import Change
 from apps.releases.portable.yaml_source import Problem, SourceRefused
 from apps.releases.request_states import OPEN
 from apps.releases.selectors import item_heads
+from apps.releases.services import configuration_locked
 from apps.tenants.scope import tenant_transaction
 
 Key = tuple[str, str]
@@ -108,7 +109,7 @@ def request_of_files(
     ``SourceRefused``, ``InvalidContent``, ``WrongState``.
     """
     with tenant_transaction():
-        core.configuration_locked()
+        configuration_locked()
         heads = {(item.kind, item.slug): item for item in item_heads(archived=True)}
         changes = _changes(portable, heads, replace=replace)
         wanted = {key for key, change in changes.items() if change != "unchanged"}
@@ -215,15 +216,16 @@ def _patched(
 
 
 def _saved(request: ChangeRequest, item: PortableItem, actor: str, note: str) -> None:
-    labels = {name: item.labels.get(name) for name in LABELS}
     patch_save(
         actor=actor,
         kind=item.kind,
         slug=item.slug,
         content=item.content,
         request=request,
+        name=item.labels.get("name"),
+        owner=item.labels.get("owner"),
+        technical_owner=item.labels.get("technical_owner"),
         note=note,
-        **labels,
     )
 
 
@@ -247,7 +249,14 @@ def _bind(binding: PortableBinding, actor: str) -> int:
             binding_set(**key, value=binding.value, actor=actor)
         elif not BindingProposal.objects.filter(**key, status="open").exists():
             reason = _("From imported files.")
-            binding_propose(**key, value=binding.value, reason=reason, actor=actor)
+            binding_propose(
+                environment=binding.environment,
+                what=binding.what,
+                name=binding.name,
+                value=binding.value,
+                reason=reason,
+                actor=actor,
+            )
         else:
             return 0
     except UnknownEnvironment:
