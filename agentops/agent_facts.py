@@ -162,8 +162,9 @@ def _tooled(
     unmapped = [
         problem.path
         for problem in arguments_filled(GateContext(current_tenant_id(), "", "", release, ""))
-        if problem.slug in tools and problem.level == "block"
+        if problem.slug in tools and problem.kind == "tool"
     ]
+    promised_not = [slug for slug, tool in tools.items() if not tool.sla.strip()]
     loose = [
         slug
         for slug, tool in tools.items()
@@ -174,6 +175,7 @@ def _tooled(
         "tools": Fact(True, named),
         "mapping": Fact(not unmapped, ", ".join(unmapped[:5]) or _("Every argument is filled.")),
         "mcp_owner": Fact(set(tools) <= owned, ", ".join(sorted(set(tools) - owned)[:5]) or named),
+        "mcp_sla": Fact(not promised_not, ", ".join(promised_not[:5]) or named),
         "mcp_timeout": Fact(timed, named),
         "mcp_mutable": Fact(not loose, ", ".join(loose[:5]) or named),
     }

@@ -30,9 +30,13 @@ SHOWN = 10
     description=gettext_lazy(
         "Something fills every required argument: a mapping, a question, the model."
     ),
+    level="warn",
 )
 def arguments_filled(context: GateContext) -> list[Problem]:
-    """Gate: a required argument that nothing fills means that the tool is never called."""
+    """Gate: a required argument that only a client could send, in a field of its name.
+
+    Where none does, the tool is never called.
+    """
     release = context.release
     asked = _asked_by_models(release)
     problems: list[Problem] = []
@@ -52,8 +56,8 @@ def arguments_filled(context: GateContext) -> list[Problem]:
 
 def _unfilled(slug: str, name: str) -> Problem:
     text = _(
-        "tool %(slug)s: nothing fills the required argument %(name)s. Map a canonical key to it or give"
-        " it a question."
+        "tool %(slug)s: nothing here fills the required argument %(name)s, only a client that sends it."
+        " Map a canonical key to it or give it a question."
     )
     return Problem(
         kind="tool",
@@ -125,12 +129,16 @@ def actions_confirmed(context: GateContext) -> list[Problem]:
     level="warn",
 )
 def contract_pins(context: GateContext) -> list[Problem]:
-    """Gate: each changed contract, with the agents, intents and mappings that use the tool."""
-    if context.parent is None:
-        return []
-    before, after = tool_pins(context.parent), tool_pins(context.release)
+    """Gate: each changed contract, with the agents, intents and mappings that use the tool.
+
+    Without a change it notes the contracts by one hash, which is kept with the release.
+    """
+    after = tool_pins(context.release)
+    before = tool_pins(context.parent) if context.parent else after
     changed = [slug for slug, pin in after.items() if before.get(slug, pin) != pin]
-    users = _tool_users(context.release) if changed else {}
+    if not changed or context.parent is None:
+        return _noted(after)
+    users = _tool_users(context.release)
     old, new = context.parent.all(ToolConfig), context.release.all(ToolConfig)
     return [
         Problem(
@@ -150,6 +158,13 @@ def contract_pins(context: GateContext) -> list[Problem]:
         )
         for slug in changed
     ]
+
+
+def _noted(pins: Mapping[str, str]) -> list[Problem]:
+    if not pins:
+        return []
+    words = {"count": len(pins), "pin": sha256_text(canonical_json(dict(pins)))[:12]}
+    return [Problem(level="passed", message=_("Contracts of %(count)s tools: %(pin)s.") % words)]
 
 
 def tool_pins(release: Release) -> dict[str, str]:

@@ -83,7 +83,8 @@ GATES = (
 
 @pytest.mark.parametrize("gate", GATES, ids=lambda gate: gate.__name__)
 def test_gate__a_release_in_order__has_nothing_against_it(gate: Any) -> None:
-    assert gate(context(parent=parsed(FULL))) == []
+    found = gate(context(parent=parsed(FULL)))
+    assert [problem for problem in found if problem.level != "passed"] == []
 
 
 # -- form and references -----------------------------------------------------------------------
@@ -260,6 +261,13 @@ def test_pins__changed_description__lists_who_uses_the_tool() -> None:
     assert tool_pins(parsed(FULL))["get_bill"][:12] in problem.message
 
 
+def test_pins__without_a_change__are_noted_by_one_hash() -> None:
+    (first,) = contract_pins(context())
+    (same,) = contract_pins(context(parent=parsed(FULL)))
+    assert (first.level, first.message) == ("passed", same.message)
+    assert "Contracts of 1 tools" in first.message
+
+
 @pytest.mark.parametrize(
     ("fields", "changes"),
     [
@@ -392,15 +400,18 @@ def _large(count: int) -> Release:
 
 
 def _seconds(count: int) -> float:
-    given = GateContext(1, "test", "", _large(count), "", parent=_large(count), labels=OWNERS)
-    began = time.perf_counter()
-    for gate in GATES:
-        gate(given)
-    return time.perf_counter() - began
+    """Return the processor time of all gates, the best of three: the machine has other work too."""
+    best = []
+    for _repetition in range(3):
+        given = GateContext(1, "test", "", _large(count), "", parent=_large(count), labels=OWNERS)
+        began = time.process_time()
+        for gate in GATES:
+            gate(given)
+        best.append(time.process_time() - began)
+    return min(best)
 
 
 def test_gates__five_times_the_items__take_about_five_times_as_long() -> None:
-    _seconds(50)
     small, large = _seconds(200), _seconds(1_000)
     assert large < 12 * small, (small, large)
-    assert large < 5, large
+    assert large < 2, large

@@ -252,3 +252,16 @@ def test_readiness_page__act_or_point_there_is_not__is_absent(
 def test_agent_page__leads_to_its_readiness(world: Any, helper: str, as_bob: Client) -> None:
     page = as_bob.get(reverse("admin:agents_agent_by_slug", args=[helper]), follow=True)
     assert url("readiness", helper) in text(page)
+
+
+def test_release_page__leads_to_recording_a_result_about_it(
+    world: Any, helper: str, as_alice: Client, as_bob: Client
+) -> None:
+    from apps.releases.models import Release
+
+    with tenant_transaction(world.acme):
+        release = Release.objects.get()
+    page = reverse("admin:releases_release_change", args=[release.pk])
+    link = url("evidence_add") + f"?manifest_sha256={release.sha256}"
+    assert link in text(as_alice.get(page))
+    assert link not in text(as_bob.get(page))

@@ -4,6 +4,8 @@ import datetime as dt
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from apps.governance.evidence import evidence_record
@@ -224,3 +226,21 @@ def test_checklist__of_another_tenants_agent__is_absent(agent: str, world: Any) 
 
     with tenant_transaction(world.other), pytest.raises(NoSuchCheck):
         readiness_of("helper")
+
+
+def test_facts__of_an_agent_with_more_tools_and_a_larger_tenant__ask_as_many_queries(
+    agent: str,
+) -> None:
+    readiness_of(agent)
+    with CaptureQueriesContext(connection) as few:
+        readiness_of(agent)
+    for number in range(30):
+        save("tool", f"t{number}", mcp_server="crm", owner="otto")
+        save("prompt", f"p{number}", system="x")
+    tools = ["read", *(f"t{number}" for number in range(30))]
+    save("agent", "helper", prompt="main", tools=tools)
+    release_publish(actor="test")
+    readiness_of(agent)
+    with CaptureQueriesContext(connection) as many:
+        readiness_of(agent)
+    assert len(many) == len(few) <= 16, [query["sql"] for query in many]

@@ -66,8 +66,8 @@ class Problem:
     """One finding: where (kind, slug, path), and in words.
 
     ``missing`` is the absent ``kind:slug`` when the problem is a dangling reference. ``level``:
-    ``block`` or ``warn``; a gate that the tenant switched off leaves one finding ``off``. ``gate``
-    is the gate's code; who runs the gates fills it in.
+    ``block`` or ``warn``; ``passed`` for what a gate notes without objecting; a gate that the tenant
+    switched off leaves one finding ``off``. ``gate`` is the gate's code; who runs the gates fills it in.
     """
 
     message: str
@@ -168,11 +168,13 @@ def _findings(info: GateInfo, level: Level, context: GateContext) -> list[Proble
         return [Problem(message=text % {"gate": info.title}, gate=info.code)]
     return _capped(
         info.code,
-        [
-            replace(problem, gate=info.code, level="warn" if level == "warn" else problem.level)
-            for problem in found
-        ],
+        [replace(problem, gate=info.code, level=_lower(level, problem.level)) for problem in found],
     )
+
+
+def _lower(gate: Level, problem: Level) -> Level:
+    """Return the level of a finding in a tenant where its gate has the level ``gate``."""
+    return "warn" if gate == "warn" and problem == "block" else problem
 
 
 def _capped(gate: str, found: list[Problem]) -> list[Problem]:

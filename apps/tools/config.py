@@ -114,6 +114,11 @@ class ToolConfig(KindConfig):
     timeout_seconds: float | None = Field(
         None, gt=0, le=600, title=_("Timeout"), description=_("Seconds; empty: the server's.")
     )
+    sla: str = Field(
+        "",
+        title=_("Service level"),
+        description=_("What its owner promises, e.g. 99.5 %, 95 of 100 answers within 2 s."),
+    )
     selection_keywords: list[str] = Field(
         default_factory=list,
         title=_("Selection keywords"),

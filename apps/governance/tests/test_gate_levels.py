@@ -58,11 +58,11 @@ def test_level_set__back_to_its_own__leaves_no_row(unowned: None) -> None:
 
 
 def test_level_set__is_in_the_audit_trail_and_a_weaker_one_is_marked(unowned: None) -> None:
-    gate_level_set(gate="arguments_filled", level="warn", actor="user:alice")
+    gate_level_set(gate="prompt_variables", level="warn", actor="user:alice")
     entry = AuditEntry.objects.filter(action="gate_level.changed").get()
-    assert entry.entity == "gate:arguments_filled"
+    assert entry.entity == "gate:prompt_variables"
     assert json.loads(entry.detail) == {"after": "warn", "before": "block", "weaker": True}
-    gate_level_set(gate="arguments_filled", level="warn", actor="user:alice")
+    gate_level_set(gate="prompt_variables", level="warn", actor="user:alice")
     assert AuditEntry.objects.filter(action="gate_level.changed").count() == 1
 
 
