@@ -222,7 +222,7 @@ def acts_offered(change: ChangeRequest, user: Any, *, is_editor: bool) -> set[st
     """Return the acts that the page offers: possible in this state, and the person's to try."""
     possible = {name for name, states in STATES.items() if change.status in states}
     emergency = bool(change.broken_glass_by) and not change.ratified_at and not change.reverted_at
-    found = {name for name in ("submit", "withdraw", "supersede") if name in possible}
+    found: set[str] = possible & {"submit", "withdraw", "supersede"}
     if change.status in OPEN:
         found |= {"facts", "drop", "rebase", "break_glass"}
     if possible & {"approve", "request_changes", "reject"} and not is_editor:

@@ -6,6 +6,7 @@ from typing import Any
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 
 from apps.releases import change_views as views
@@ -23,7 +24,7 @@ class ChangeRequestAdmin(ConfigAdmin):
     ordering = ("-number",)
     search_fields = ("title", "author")
 
-    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> TemplateResponse:
         return views.queue_view(self, request)
 
     def _changeform_view(

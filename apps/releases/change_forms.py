@@ -117,7 +117,7 @@ class ScheduleForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["zone"].widget.suggestions = sorted(available_timezones())  # type: ignore[attr-defined]
+        self.fields["zone"].widget.suggestions = sorted(available_timezones())
         self.fields["zone"].initial = settings.TIME_ZONE
 
     def clean_zone(self) -> str:

@@ -13,6 +13,7 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 
 from apps.releases.change_acts import (
@@ -54,7 +55,7 @@ PATCHES_PAGE = 50
 SHOWN_CONVERSATIONS = 20
 
 
-def queue_view(admin: ConfigAdmin, request: HttpRequest) -> HttpResponse:
+def queue_view(admin: ConfigAdmin, request: HttpRequest) -> TemplateResponse:
     """Show one queue, a page at a time; without ``queue``, the reader's own."""
     if not admin.has_view_permission(request):
         raise PermissionDenied
@@ -163,7 +164,7 @@ def facts_view(
     initial = (
         FactsForm.initial_of(change, json.loads(change.reviewers))
         if change
-        else {name: _default(name) for name in _DEFAULTED}
+        else FactsForm.initial_of(ChangeRequest(), [])
     )
     form = FactsForm(request.POST if request.method == "POST" else None, initial=initial)
     if request.method == "POST" and form.is_valid():
@@ -185,13 +186,6 @@ def facts_view(
     context = {"form": form, "change": change, "original": change}
     title = str(change) if change else _("New change request")
     return admin.page(request, "releases/change_facts.html", title, context)
-
-
-_DEFAULTED = ("bump", "declared_risk", "environment", "in_flight", "max_pin_hours")
-
-
-def _default(name: str) -> Any:
-    return ChangeRequest._meta.get_field(name).get_default()
 
 
 def publish_view(admin: ConfigAdmin, request: HttpRequest, change: ChangeRequest) -> HttpResponse:

@@ -17,6 +17,7 @@ from django.contrib.admin import SimpleListFilter
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
@@ -112,7 +113,7 @@ class KindAdmin(ItemPages):
         urls = [path(route, wrap(view), name=self._name(label)) for route, view, label in own]
         return [*urls, *super().get_urls()]
 
-    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> TemplateResponse:
         """The list, and above it the items that only open change requests have yet."""
         if not self.has_view_permission(request):
             raise PermissionDenied
@@ -122,11 +123,11 @@ class KindAdmin(ItemPages):
             request__status__in=OPEN,
         )
         shown = drafted.select_related("request").order_by("slug")[: SHOWN_DRAFTS + 1]
-        context = {
+        context: dict[str, Any] = {
             "drafted": [{"patch": patch, "url": patch_link(patch)} for patch in shown],
             "drafted_more": len(shown) > SHOWN_DRAFTS,
         }
-        response: HttpResponse = super().changelist_view(
+        response: TemplateResponse = super().changelist_view(
             request, {**context, **(extra_context or {})}
         )
         return response
@@ -326,7 +327,7 @@ def _labels(
 ) -> dict[str, str]:
     """Return what the item is called: as the patch says, else as it is, else as the address says."""
     fields = ("slug", "name", "owner", "technical_owner")
-    labels = {
+    labels: dict[str, str] = {
         field: getattr(item, field) if item else request.GET.get(field, "") for field in fields
     }
     return {**labels, **(labels_of(patch) if patch else {})}

@@ -221,7 +221,7 @@ def test_filters_of_a_list__by_keyboard__open(screen: Page, world: World) -> Non
 @pytest.mark.parametrize("colours", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_pages_of_a_request__at_any_width_and_colour__do_not_scroll_sideways(
-    screen: Page, world: World, tmp_path: Path, width: int, colours: str
+    screen: Page, world: World, tmp_path: Path, width: int, colours: Any
 ) -> None:
     with tenant_transaction(world.acme):
         tenant_import(portable=native_parse(sources_read(DEMO)), actor="user:demo")

@@ -304,7 +304,7 @@ def test_request_pages__for_another_tenant__are_the_404_of_an_absent_request(
 
 # -- what is shown -------------------------------------------------------------------------------
 def test_weakening__is_named_in_red_at_its_line_and_needs_a_second_role(acme: World) -> None:
-    rails = {"input": [{"code": "MSK"}]}
+    rails: dict[str, Any] = {"input": [{"code": "MSK"}]}
     request = submitted(
         acme, kind="rail_policy", slug="default", declared_risk="weakening", **rails
     )
@@ -317,7 +317,7 @@ def test_weakening__is_named_in_red_at_its_line_and_needs_a_second_role(acme: Wo
 
 
 def test_submit__of_a_weakening_declared_cosmetic__is_refused(acme: World) -> None:
-    rails = {"input": [{"code": "MSK"}]}
+    rails: dict[str, Any] = {"input": [{"code": "MSK"}]}
     request = drafted(acme, kind="rail_policy", slug="default", declared_risk="cosmetic", **rails)
     response = act(browser("olga"), request, "submit")
     assert response.status_code == 409
