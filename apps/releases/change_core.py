@@ -215,6 +215,11 @@ def many_edits() -> Iterator[None]:
         _many_edits.reset(token)
 
 
+def terms_before(request: ChangeRequest) -> str:
+    """Return the terms to give to ``rebind``; inside ``many_edits`` nobody asks for them."""
+    return "" if _many_edits.get() else terms_digest(request)
+
+
 def rebind(request: ChangeRequest, actor: str, reason: str, *, terms: str) -> bool:
     """Bind a submitted request anew after a change; return whether what was approved is void.
 

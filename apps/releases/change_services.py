@@ -278,7 +278,7 @@ def patch_drop(*, actor: str, patch: ChangePatch) -> ChangeRequest:
     with tenant_transaction():
         request = core.request_locked(patch.request)
         core.open_check(request)
-        terms = terms_digest(request)
+        terms = core.terms_before(request)
         if request.patches.filter(pk=patch.pk).delete()[0]:
             _patched(request, actor, str(patch), terms, dropped=True)
         return request
@@ -379,7 +379,7 @@ class _Draft:
         core.open_check(request)
         if patch is not None and all(getattr(patch, f) == v for f, v in values.items()):
             return Saved(request, patch, changed=False)
-        terms = terms_digest(request)
+        terms = core.terms_before(request)
         if patch is None:
             patch = ChangePatch(
                 request=request, kind=self.kind, slug=self.slug, base=base, base_archived=gone

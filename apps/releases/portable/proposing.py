@@ -4,6 +4,7 @@ Nothing accepted and nothing that runs is changed: the request is reviewed and p
 other. Inside a tenant scope.
 """
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from apps.releases import change_core as core
 from apps.releases.binding_values import InvalidBinding
 from apps.releases.change_approvals import terms_digest
 from apps.releases.change_candidate import candidate_make
-from apps.releases.change_models import BindingProposal, ChangeRequest
+from apps.releases.change_models import BindingProposal, ChangePatch, ChangeRequest
 from apps.releases.change_selectors import RequestView, request_view
 from apps.releases.change_services import (
     patch_archive,
@@ -35,12 +36,14 @@ from apps.releases.environment_services import (
 )
 from apps.releases.gates import Problem as Finding
 from apps.releases.models import Binding, ConfigItem
+from apps.releases.patching import patch_make
 from apps.releases.portable.native import Portable, PortableBinding, PortableItem
 from apps.releases.portable.transfer import Change
 from apps.releases.portable.yaml_source import Problem, SourceRefused
 from apps.releases.request_states import OPEN
-from apps.releases.selectors import item_heads
+from apps.releases.selectors import content_today, item_heads
 from apps.releases.services import configuration_locked
+from apps.runtime.canonical import canonical_json
 from apps.tenants.scope import tenant_transaction
 
 Key = tuple[str, str]
@@ -197,13 +200,19 @@ def _patched(
     """Make the patches of ``request`` those of ``changes``, each against today's head."""
     terms = terms_digest(request)
     items = {(item.kind, item.slug): item for item in portable.items}
+    as_wanted: set[Key] = set()
     with core.many_edits():
         for patch in request.patches.select_related("base"):
             key = patch.kind, patch.slug
-            head = heads[key].head_id if key in heads else None
-            if changes.get(key, "unchanged") == "unchanged" or patch.base_id != head:
+            there = heads.get(key)
+            change = changes.get(key, "unchanged")
+            if change == "unchanged" or patch.base_id != (there.head_id if there else None):
                 patch_drop(actor=actor, patch=patch)
+            elif key in items and _says(patch, items[key], there):
+                as_wanted.add(key)
         for key, change in changes.items():
+            if key in as_wanted:
+                continue
             if change == "archived":
                 patch_archive(actor=actor, item=heads[key], request=request, note=note)
             elif change != "unchanged":
@@ -213,6 +222,18 @@ def _patched(
     core.rebind(request, actor, _("the files or what they are compared with changed"), terms=terms)
     request.save()
     return request
+
+
+def _says(patch: ChangePatch, item: PortableItem, there: ConfigItem | None) -> bool:
+    """Return whether ``patch``, made against today's head, already says what the file says."""
+    if patch.action == ChangePatch.Action.ARCHIVE:
+        return False
+    before = content_today(patch.kind, patch.base.content) if patch.base else {}
+    after = content_validate(kind=item.kind, slug=item.slug, content=item.content).text
+    labels: dict[str, str] = json.loads(patch.labels)
+    return canonical_json(patch_make(before, json.loads(after))) == patch.operations and all(
+        labels.get(name, getattr(there, name, "")) == text for name, text in item.labels.items()
+    )
 
 
 def _saved(request: ChangeRequest, item: PortableItem, actor: str, note: str) -> None:
