@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -122,7 +123,7 @@ def place_make(slug: str = "mudanca", releases: int = 5) -> Place:
         }
     place = Place(tenant, made, keys)
     for environment in ENVIRONMENTS:
-        place.change(environment, "deploy", lambda e=environment: _arrive(made[0], e))
+        place.change(environment, "deploy", partial(_arrive, made[0], environment))
     return place
 
 

@@ -127,7 +127,7 @@ def _agents() -> list[tuple[str, str, dict[str, Any]]]:
             (
                 "intent",
                 slug,
-                {"agent": slug, "mcp_tools": allowed, "keywords": ["fatura", "trocar"]},
+                {"agent": slug, "mcp_tools": allowed, "keywords": ["fatura", "trocar", slug]},
             ),
         ]
     return items

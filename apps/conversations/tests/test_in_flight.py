@@ -1,6 +1,7 @@
 """Open conversations while what runs changes: which release each message is accepted for."""
 
 import uuid
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -26,6 +27,7 @@ from apps.releases.environment_services import (
     release_roll_back,
 )
 from apps.releases.models import ConfigItem, Deployment, Release
+from apps.releases.pointers import Pointer, pointer_text
 from apps.releases.selectors import caches_clear, deployed_pointer
 from apps.releases.services import item_archive, release_publish
 from apps.runtime.canonical import canonical_json
@@ -82,15 +84,17 @@ def arrive(release: Release, in_flight: str = "follow", hours: int = 72) -> None
     )
 
 
-def back_in_time(hours: float) -> None:
-    """Let what runs have arrived, and what was kept have been left, ``hours`` ago."""
-    from dataclasses import replace
-
-    from apps.releases.pointers import pointer_text
-
+def pointer_now() -> Pointer:
     with tenant_transaction():
         pointer = deployed_pointer(ENVIRONMENT)
-        assert pointer is not None
+    assert pointer is not None
+    return pointer
+
+
+def back_in_time(hours: float) -> None:
+    """Let what runs have arrived, and what was kept have been left, ``hours`` ago."""
+    with tenant_transaction():
+        pointer = pointer_now()
         earlier = replace(
             pointer,
             kept={key: at - hours * 3600 for key, at in pointer.kept.items()},
@@ -221,8 +225,7 @@ def test_canary__of_half_the_conversations__answers_the_same_ones_until_it_stops
     canary_start(release=two, environment=ENVIRONMENT, share=50, actor="test", in_flight="pin")
     first = [talk.says() for talk in talks]
     assert 10 <= first.count(2) <= 30
-    pointer = deployed_pointer(ENVIRONMENT)
-    assert pointer is not None
+    pointer = pointer_now()
     expected = [release_target(pointer, deployed.pk, talk.session) for talk in talks]
     assert [number == 2 for number in first] == [release == two.pk for release in expected]
     # A lower share takes nobody away who is pinned; a stop does.
@@ -275,8 +278,7 @@ def test_canary__with_another_default_agent__each_conversation_has_one_agent(
     save("routing_policy", "default", default_agent="other")
     two = release_publish(actor="test")
     canary_start(release=two, environment=ENVIRONMENT, share=share, actor="test")
-    pointer = deployed_pointer(ENVIRONMENT)
-    assert pointer is not None
+    pointer = pointer_now()
     for number in range(10):
         talk = Talk(say, deployed, f"c{number}")
         inside = release_target(pointer, deployed.pk, talk.session) == two.pk

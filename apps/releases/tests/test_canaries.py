@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from apps.releases import canaries
 from apps.releases.authority import setting_up
 from apps.releases.canaries import WATCH, CanaryRules, canaries_watch
 from apps.releases.change_models import DeploymentEvent
@@ -282,7 +281,7 @@ def test_watch__a_rate_above_its_limit__stops_the_canary_and_says_which(
         asked.append(what)
         return rates
 
-    monkeypatch.setattr(canaries.conversations, "turn_rates", found)
+    monkeypatch.setattr("apps.releases.in_flight.turn_rates", found)
     since = Deployment.objects.get(environment="production").canary_started_at
     assert canaries_watch(timezone.now()) == bool(says)
     assert asked == [{"release_id": ready[1].pk, "environment": "production", "since": since}]
@@ -307,7 +306,7 @@ def test_watch__a_canary_that_somebody_changed_meanwhile__is_left(
             start(ready[1], 5, rules=RULES)
         return TurnRates(turns=20, failed=20)
 
-    monkeypatch.setattr(canaries.conversations, "turn_rates", found)
+    monkeypatch.setattr("apps.releases.in_flight.turn_rates", found)
     assert canaries_watch(timezone.now()) == 0
     assert runs("production").share == 5
 
@@ -317,7 +316,7 @@ def test_watch__another_tenants_canary__is_not_seen(
 ) -> None:
     start(ready[1], 50, rules=RULES)
     bad = TurnRates(turns=20, failed=20)
-    monkeypatch.setattr(canaries.conversations, "turn_rates", lambda **what: bad)
+    monkeypatch.setattr("apps.releases.in_flight.turn_rates", lambda **what: bad)
     with tenant_transaction(Tenant.objects.create(slug="other-canary", name="Other")):
         assert canaries_watch(timezone.now()) == 0
     assert runs("production").share == 50

@@ -3,13 +3,13 @@
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.utils import timezone
 
-from apps.releases import canaries
 from apps.releases.authority import setting_up
 from apps.releases.canaries import CanaryRefused, canaries_watch
 from apps.releases.change_models import BindingProposal, DeploymentEvent
@@ -128,7 +128,7 @@ def test_canary__stopped_by_two_people_and_by_itself__stops_once(
 ) -> None:
     one, two, _three = releases(tenant)
     bad = TurnRates(turns=100, failed=100)
-    monkeypatch.setattr(canaries.conversations, "turn_rates", lambda **what: bad)
+    monkeypatch.setattr("apps.releases.in_flight.turn_rates", lambda **what: bad)
     with tenant_scope(tenant.pk):
         stand(one, "production")
         stand(two, "staging")
@@ -180,9 +180,9 @@ def test_proposal__decided_twice_and_withdrawn_at_once__is_settled_once(tenant: 
             )
         told = at_once(
             tenant,
-            lambda p=proposal: binding_decide(proposal=p, actor=ANA, approve=True),
-            lambda p=proposal: binding_decide(proposal=p, actor=ANA, approve=False, comment="no"),
-            lambda p=proposal: binding_withdraw(proposal=p, actor=OTTO),
+            partial(binding_decide, proposal=proposal, actor=ANA, approve=True),
+            partial(binding_decide, proposal=proposal, actor=ANA, approve=False, comment="no"),
+            partial(binding_withdraw, proposal=proposal, actor=OTTO),
         )
         assert sorted(told) == ["", ProposalRefused.code, ProposalRefused.code]
         with tenant_scope(tenant.pk), tenant_transaction():
