@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 
 from apps.governance.approval_models import CompatibilityRow
 from apps.governance.governing import GovernanceRefused, governor_required
+from apps.releases.services import configuration_locked
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import audit_append
 
@@ -85,6 +86,7 @@ def compatibility_save(
     governor_required(actor)
     versions = Versions(framework.strip(), runtime.strip(), agent_gateway.strip())
     with tenant_transaction():
+        configuration_locked()
         _checked(versions, note, row)
         row = row or CompatibilityRow()
         for part in PARTS:

@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 
 from apps.governance.approval_models import ContractVersion
 from apps.governance.governing import GovernanceRefused, governor_required
+from apps.releases.services import configuration_locked
 from apps.runtime.canonical import canonical_json
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import audit_append
@@ -106,6 +107,7 @@ def contract_save(
     """
     governor_required(actor)
     with tenant_transaction():
+        configuration_locked()
         before = ContractVersion.objects.filter(name=name, version=version).first()
         known = before or next(
             (c for c in built_in() if (c.name, c.version) == (name, version)), None

@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 
 from apps.governance.approval_models import Evidence
 from apps.governance.governing import GovernanceRefused
+from apps.releases.services import configuration_locked
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import audit_append
 
@@ -48,6 +49,7 @@ def evidence_record(
     """
     _checked(manifest_sha256, what, result_sha256, summary, link)
     with tenant_transaction():
+        configuration_locked()
         newest = evidence_of(manifest_sha256).filter(what=what).first()
         same = (newest.result_sha256, newest.passed) == (result_sha256, passed) if newest else False
         if newest is not None and same:

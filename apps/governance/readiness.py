@@ -20,6 +20,7 @@ from apps.governance.governing import GovernanceRefused
 from apps.governance.readiness_checklist import CHECKLIST, EXEMPTIBLE, TOPICS, Section, Text
 from apps.releases.change_policy import change_policy
 from apps.releases.models import ConfigItem
+from apps.releases.services import configuration_locked
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import audit_append
 
@@ -156,9 +157,10 @@ def readiness_set(
     Raises ``NoSuchCheck`` and ``ReadinessRefused``: for a topic the product answers itself, for an
     answer without anything to go by.
     """
-    _check_checked(agent, check)
-    _answer_checked(agent, check, state, note, link)
     with tenant_transaction():
+        configuration_locked()
+        _check_checked(agent, check)
+        _answer_checked(agent, check, state, note, link)
         row = _row(agent, check)
         row.state, row.note, row.link, row.updated_by = state, note, link, actor
         row.reason, row.approved_by, row.expires_at = "", "", None
@@ -174,19 +176,10 @@ def exemption_ask(
 
     Raises ``NoSuchCheck`` and ``ReadinessRefused``.
     """
-    _check_checked(agent, check)
-    if check not in EXEMPTIBLE:
-        known = ", ".join(str(TOPICS[code]) for code in EXEMPTIBLE)
-        raise ReadinessRefused(check=_("An agent may go without these only: %s.") % known)
-    if not reason.strip() or len(reason) > MAX_REASON:
-        raise ReadinessRefused(
-            reason=_("Say why, in at most %(limit)s characters.") % {"limit": MAX_REASON}
-        )
-    if expires_at <= timezone.now():
-        raise ReadinessRefused(expires_at=_("An exemption ends: give a day that is to come."))
-    if not person_of(actor):
-        raise ReadinessRefused(actor=_("A person asks for an exemption, not a key."))
     with tenant_transaction():
+        configuration_locked()
+        _check_checked(agent, check)
+        _exemption_checked(check, reason, expires_at, actor)
         row = _row(agent, check)
         row.state, row.reason, row.expires_at = State.OPEN, reason, expires_at
         row.approved_by, row.updated_by = "", actor
@@ -200,8 +193,9 @@ def exemption_approve(*, agent: str, check: str, actor: str) -> ReadinessCheck:
 
     Raises ``NoSuchCheck``, ``SelfExemption``, and ``ReadinessRefused`` when nothing was asked.
     """
-    _check_checked(agent, check)
     with tenant_transaction():
+        configuration_locked()
+        _check_checked(agent, check)
         row = _row(agent, check)
         if not row.reason or row.approved_by or not row.expires_at:
             raise ReadinessRefused(check=_("Nobody asked for an exemption of this point."))
@@ -219,7 +213,7 @@ def exemption_approve(*, agent: str, check: str, actor: str) -> ReadinessCheck:
 
 
 def _row(agent: str, check: str) -> ReadinessCheck:
-    found = ReadinessCheck.objects.select_for_update().filter(agent=agent, check_code=check)
+    found = ReadinessCheck.objects.filter(agent=agent, check_code=check)
     row: ReadinessCheck | None = found.first()
     return row or ReadinessCheck(agent=agent, check_code=check)
 
@@ -248,6 +242,20 @@ def _answer_checked(agent: str, check: str, state: str, note: str, link: str) ->
         raise ReadinessRefused(link=wrong)
     if state == State.DONE and not (note.strip() or link):
         raise ReadinessRefused(note=_("Say what shows that it is done, or link to it."))
+
+
+def _exemption_checked(check: str, reason: str, expires_at: datetime, actor: str) -> None:
+    if check not in EXEMPTIBLE:
+        known = ", ".join(str(TOPICS[code]) for code in EXEMPTIBLE)
+        raise ReadinessRefused(check=_("An agent may go without these only: %s.") % known)
+    if not reason.strip() or len(reason) > MAX_REASON:
+        raise ReadinessRefused(
+            reason=_("Say why, in at most %(limit)s characters.") % {"limit": MAX_REASON}
+        )
+    if expires_at <= timezone.now():
+        raise ReadinessRefused(expires_at=_("An exemption ends: give a day that is to come."))
+    if not person_of(actor):
+        raise ReadinessRefused(actor=_("A person asks for an exemption, not a key."))
 
 
 def _facts(agent: str) -> Mapping[str, Fact]:
