@@ -1,6 +1,6 @@
 """Which change request an item is edited in, and the item as that request has it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,10 +16,12 @@ from apps.releases.item_pages import request_or_404
 from apps.releases.links import request_link
 from apps.releases.models import ConfigItem
 from apps.releases.request_states import DRAFT, OPEN
+from apps.releases.services import configuration_locked
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.tenant_admin import actor_of
 
 OFFERED_REQUESTS = 50
+Save = Callable[[ChangeRequest], Saved]
 
 
 @dataclass(frozen=True)
@@ -39,12 +41,21 @@ class Editing:
 
     @property
     def choices(self) -> list[tuple[str, str]]:
-        return [(str(found.number), str(found)) for found in self.offered]
+        """The requests to choose from; of one that was submitted also how far it is."""
+        return [
+            (str(found.number), str(found) if found.status == DRAFT else _submitted(found))
+            for found in self.offered
+        ]
 
     @property
     def is_archiving(self) -> bool:
         """Whether the request asks for the item to be archived."""
         return self.patch is not None and self.patch.action == ChangePatch.Action.ARCHIVE
+
+
+def _submitted(request: ChangeRequest) -> str:
+    """Return a submitted request's name with its status: an edit there voids its approvals."""
+    return f"{request} ({request.get_status_display()})"
 
 
 def editing_of(request: HttpRequest, *, kind: str, item: ConfigItem | None) -> Editing:
@@ -89,17 +100,18 @@ class _NothingChanged(Exception):
     """Takes back the request that was opened for an edit that turned out to be none."""
 
 
-def saved_into(number: int | None, actor: str, save: Any, *, title: str = "") -> Saved | None:
-    """Call ``save(request=…)`` with the request ``number``, or with a new one (``number`` None).
+def saved_into(number: int | None, actor: str, save: Save, *, title: str = "") -> Saved | None:
+    """Call ``save`` with the request ``number``, or with a new one (``number`` None).
 
     Returns what it returns, or None when nothing changed; no empty request stays behind then.
     """
     try:
         with tenant_transaction():
+            configuration_locked()
             chosen = (
                 request_or_404(str(number)) if number else request_open(actor=actor, title=title)
             )
-            saved: Saved = save(request=chosen)
+            saved: Saved = save(chosen)
             if not saved.changed:
                 raise _NothingChanged
             return saved

@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from apps.releases import widgets
 from apps.releases.change_models import ChangePatch
+from apps.releases.change_refusals import ChangeRefused
 from apps.releases.content import slug_is_valid
 from apps.releases.models import ConfigItem
 
@@ -51,7 +52,10 @@ class ItemForm(forms.Form):
     request = forms.ChoiceField(
         label=_("Change request"),
         widget=widgets.Choice(),
-        help_text=_("What you save waits there until it is approved and published."),
+        help_text=_(
+            "What you save waits there until it is approved and published."
+            " It voids the approvals of a request that was submitted."
+        ),
     )
     # The request whose version of the item is shown, and when that was last saved; else empty.
     shown = forms.IntegerField(widget=forms.HiddenInput, min_value=1, required=False)
@@ -92,20 +96,30 @@ class ItemForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         """Refuse to overwrite what a request already has of this item and was not shown here."""
         typed = super().clean() or {}
-        slug = self.item_slug or typed.get("slug")
-        if slug and typed.get("request"):
-            patch = self._patch(slug, typed["request"])
-            if patch is not None and typed["request"] != typed.get("shown"):
-                self.add_error("request", _elsewhere(typed["request"]))
-            elif patch is not None and moment(patch) != typed.get("shown_at"):
-                self.add_error("request", _saved_since(patch))
+        if unseen := self._unseen(typed):
+            self.add_error("request", unseen)
         return typed
 
-    def _patch(self, slug: str, number: int) -> ChangePatch | None:
-        found: ChangePatch | None = ChangePatch.objects.filter(
-            kind=self.kind, slug=slug, request__number=number
-        ).first()
-        return found
+    def seen_check(self) -> None:
+        """Raise ``ChangeRefused`` when saving would overwrite what was not shown here.
+
+        ``clean`` has said so where it could; this is for under the lock.
+        """
+        if unseen := self._unseen(self.cleaned_data):
+            raise ChangeRefused(unseen)
+
+    def _unseen(self, typed: dict[str, Any]) -> str:
+        """Return what the chosen request has of the item that this page did not show; "" if nothing."""
+        slug, number = self.item_slug or typed.get("slug"), typed.get("request")
+        if not slug or not number:
+            return ""
+        patch = ChangePatch.objects.filter(kind=self.kind, slug=slug, request__number=number)
+        found = patch.first()
+        if found is None:
+            return ""
+        if number != typed.get("shown"):
+            return _elsewhere(number)
+        return _saved_since(found) if moment(found) != typed.get("shown_at") else ""
 
     def lock(self) -> None:
         """Show everything and let nothing be changed."""

@@ -25,7 +25,7 @@ from django.utils.translation import gettext_lazy
 from unfold.decorators import display
 
 from apps.releases.change_candidate import labels_of
-from apps.releases.change_models import ChangePatch
+from apps.releases.change_models import ChangePatch, ChangeRequest
 from apps.releases.change_services import (
     ChangeRefused,
     Saved,
@@ -41,7 +41,7 @@ from apps.releases.forms import (
     default_content,
     errors_show,
 )
-from apps.releases.item_editing import Editing, editing_of, saved_into, saved_text
+from apps.releases.item_editing import Editing, Save, editing_of, saved_into, saved_text
 from apps.releases.item_form import NEW_REQUEST, ItemForm, moment
 from apps.releases.item_pages import ItemPages, revision_or_404
 from apps.releases.links import kind_label, patch_link, request_link, shown_usages
@@ -198,23 +198,24 @@ class KindAdmin(ItemPages):
         typed, actor = item_form.cleaned_data, actor_of(request)
         slug = item_form.item_slug or typed["slug"]
         kind = self.config_class.kind
-        return saved_into(
-            typed["request"],
-            actor,
-            lambda request: patch_save(
+
+        def save(chosen: ChangeRequest) -> Saved:
+            item_form.seen_check()
+            return patch_save(
                 actor=actor,
                 kind=kind,
                 slug=slug,
                 content=form.content(),
-                request=request,
+                request=chosen,
                 name=typed["name"],
                 owner=typed["owner"],
                 technical_owner=typed["technical_owner"],
                 note=typed["note"],
                 base=typed["overwrite"] or typed["base"],
-            ),
-            title=typed["note"][:200] or f"{kind_label(kind)} {slug}",
-        )
+            )
+
+        title = typed["note"][:200] or f"{kind_label(kind)} {slug}"
+        return saved_into(typed["request"], actor, save, title=title)
 
     def _saved(
         self, request: HttpRequest, item_form: ItemForm, saved: Saved | None
@@ -305,15 +306,11 @@ class KindAdmin(ItemPages):
             messages.error(request, text % {"number": revision.number, "errors": invalid})
         return HttpResponseRedirect(self._url("history", item.pk))
 
-    def _put(
-        self, request: HttpRequest, save: Callable[..., Saved], *, title: str, editing: Editing
-    ) -> bool:
+    def _put(self, request: HttpRequest, save: Save, *, title: str, editing: Editing) -> bool:
         """Save into the person's newest draft or a new request; tell, and return whether it was."""
         number = editing.chosen.number if editing.chosen else None
         try:
-            saved = saved_into(
-                number, actor_of(request), lambda request: save(request), title=title[:200]
-            )
+            saved = saved_into(number, actor_of(request), save, title=title[:200])
         except ChangeRefused as refusal:
             messages.error(request, str(refusal))
             return False
