@@ -251,11 +251,12 @@ def test_plan__of_a_bad_file__names_the_line(governed: Governed, tmp_path: Path)
 # -- apply -----------------------------------------------------------------------------------------
 def test_apply__again_without_an_edit__keeps_the_approvals(governed: Governed, files: Path) -> None:
     edit(files, "Be kind.", "Be brief.")
-    args = (files, "--tenant", "acme", "--actor", "user:olga")
+    args = (files, "--tenant", "acme", "--actor", "user:olga", "--title", "Prices of June")
     assert run("config_apply", *args)[0] == 0
     approve(governed)
-    code, said = run_json("config_apply", *args)
+    code, said = run_json("config_apply", files, "--tenant", "acme")
     assert (code, said["request"]["status"]) == (0, "approved")
+    assert governed.request(1).title == "Prices of June"
     edit(files, "Be brief.", "Be very brief.")
     code, said = run_json("config_apply", *args)
     assert (code, said["request"]["status"]) == (0, "in_review")

@@ -99,6 +99,7 @@ def request_of_files(
     actor: str,
     reference: str = "",
     terms: Mapping[str, Any] | None = None,
+    unless_said: Mapping[str, Any] | None = None,
     note: str = "",
     replace: bool = False,
     dry_run: bool = False,
@@ -107,7 +108,7 @@ def request_of_files(
 
     Compared is with what is accepted today: an item that somebody else changed meanwhile is shown as
     a change back. Items that are not named stay as they are, or are archived with ``replace``.
-    ``terms`` are those of ``request_open``. Bindings with values are set, or (in production)
+    ``terms`` are those of ``request_open``; ``unless_said`` those of a request that is new. Bindings with values are set, or (in production)
     proposed. All or nothing; ``dry_run`` does everything and takes it back. Raises
     ``SourceRefused``, ``InvalidContent``, ``WrongState``.
     """
@@ -119,7 +120,7 @@ def request_of_files(
         found = _open_request(reference)
         request, withdrawn = None, 0
         if wanted:
-            request = found or _opened(actor, reference, terms or {})
+            request = found or _opened(actor, reference, {**(unless_said or {}), **(terms or {})})
             if found is not None and terms:
                 request = request_describe(request=request, actor=actor, **terms)
             request = _patched(request, portable, changes, heads, actor=actor, note=note)

@@ -6,6 +6,7 @@ error.
 
 import json
 from argparse import ArgumentParser
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -100,7 +101,8 @@ class Command(FilesCommand):
                 portable=portable,
                 actor=options["actor"],
                 reference=reference_of(options),
-                terms=_named(options),
+                terms=terms_given(options),
+                unless_said=_named(options["files"], options["ref"]),
                 replace=options["replace"],
             )
             request = proposed.request
@@ -147,12 +149,13 @@ class Command(FilesCommand):
         self.stdout.write(shown)
 
 
-def _named(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the terms; a title and a reason are there in any case, as submitting asks for them."""
-    names = ", ".join(path.name for path in options["files"])
-    given = terms_given(options)
-    title = options["ref"] or names
-    return {"title": title[:200], "reason": f"Configuration files: {names}"[:2000], **given}
+def _named(files: list[Path], reference: str) -> dict[str, Any]:
+    """Return a title and a reason, as submitting asks for them."""
+    names = ", ".join(path.name for path in files)
+    return {
+        "title": (reference or names)[:200],
+        "reason": f"Configuration files: {names}"[:2000],
+    }
 
 
 def _shown(request: Any) -> dict[str, Any]:
