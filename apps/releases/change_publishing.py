@@ -5,6 +5,7 @@ is stale, the risk, the gates, and that everybody who must has approved exactly 
 """
 
 import json
+from dataclasses import replace
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -15,7 +16,7 @@ from django.utils.translation import gettext as _
 from apps.releases import change_core as core
 from apps.releases.authority import authority
 from apps.releases.change_approvals import approvals_counted, editors_of, terms_digest
-from apps.releases.change_candidate import Candidate, labels_of
+from apps.releases.change_candidate import Candidate, candidate_release, labels_of
 from apps.releases.change_models import Approval, ChangePatch, ChangeRequest, DeploymentEvent
 from apps.releases.change_policy import change_policy
 from apps.releases.change_refusals import (
@@ -33,7 +34,7 @@ from apps.releases.freezing import manifest_of_heads
 from apps.releases.gates import Problem
 from apps.releases.models import ConfigItem, Deployment, Release
 from apps.releases.patching import patch_apply, patch_make
-from apps.releases.selectors import content_today
+from apps.releases.selectors import content_today, release_keep
 from apps.releases.services import (
     item_leave,
     item_write,
@@ -41,7 +42,7 @@ from apps.releases.services import (
     release_same,
 )
 from apps.runtime.canonical import canonical_json, sha256_text
-from apps.tenants.scope import tenant_transaction
+from apps.tenants.scope import current_tenant_id, tenant_transaction
 from apps.tenants.services import UnknownEnvironment
 
 PERSON = "user:"
@@ -116,13 +117,19 @@ def _freeze(
     manifest = manifest_of_heads()
     if sha256_text(manifest) != candidate.sha256:
         raise StaleRequest(seen=candidate.sha256, now=sha256_text(manifest))
-    return release_same(candidate.sha256) or release_freeze(
+    known = release_same(candidate.sha256)
+    if known is not None:
+        return known
+    release = release_freeze(
         manifest=manifest,
         parent=parent,
         problems=problems,
         actor=actor,
         note=str(request)[:500],
     )
+    parsed = replace(candidate_release(candidate), id=str(release.pk), number=release.number)
+    release_keep(current_tenant_id(), parsed)
+    return release
 
 
 def _live(request: ChangeRequest, release: Release) -> None:

@@ -187,6 +187,13 @@ def release_load(tenant_id: int, release_id: UUID | str) -> runtime_release.Rele
     return release
 
 
+def release_keep(tenant_id: int, release: runtime_release.Release) -> None:
+    """Keep a release that was just made of parts this process has parsed and checked: it is not parsed
+    here again. When its row is rolled back, nobody has its id; the content gets its new one when it is
+    published again."""
+    _releases.put((tenant_id, release.sha256), release)
+
+
 def _parsed(row: Release) -> runtime_release.Release:
     if sha256_text(row.manifest) != row.sha256:
         raise CorruptRelease(
