@@ -1,10 +1,12 @@
 """How people of the demo bring a change live in the admin, in the tests' words."""
 
 import re
+from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
 MAIN = "#main"
+LOOKS = {1280: 800, 390: 844}
 
 
 def edit(page: Page, kind: str, slug: str, field: str, value: str) -> None:
@@ -63,6 +65,13 @@ def publish(page: Page, number: str) -> tuple[str, str]:
     return release_shown(page)
 
 
+def release_open(page: Page, number: str) -> tuple[str, str]:
+    """Go to the page of a release; return its number and sha256."""
+    page.goto("/admin/releases/release/")
+    page.get_by_role("link", name=f"#{number}", exact=True).click()
+    return release_shown(page)
+
+
 def release_shown(page: Page) -> tuple[str, str]:
     """Return the number and sha256 of the release whose page is open."""
     facts = page.locator(".ao-facts").first
@@ -72,6 +81,21 @@ def release_shown(page: Page) -> tuple[str, str]:
     assert number.isdigit()
     assert re.fullmatch("[0-9a-f]{64}", sha256)
     return number, sha256
+
+
+def looked(page: Page, folder: Path, name: str) -> None:
+    """Keep pictures of the open page at both widths, light and dark; nothing is wider than it."""
+    for width, height in LOOKS.items():
+        page.set_viewport_size({"width": width, "height": height})
+        for colours in ("light", "dark"):
+            page.emulate_media(color_scheme=colours)
+            page.reload()
+            page.wait_for_load_state("networkidle")
+            page.screenshot(path=folder / f"{name}-{width}-{colours}.png", full_page=True)
+            root = "document.documentElement"
+            wider = page.evaluate(f"{root}.scrollWidth - {root}.clientWidth")
+            assert wider == 0, (name, width)
+    page.set_viewport_size({"width": 1280, "height": 800})
 
 
 def running(page: Page, environment: str = "production") -> str:
@@ -85,14 +109,12 @@ def running(page: Page, environment: str = "production") -> str:
 
 def bring(page: Page, number: str) -> tuple[str, str]:
     """Promote a release to production, or roll production back to it; return number and sha256."""
-    page.goto("/admin/releases/release/")
-    page.get_by_role("link", name=f"#{number}", exact=True).click()
-    shown = release_shown(page)
+    shown = release_open(page, number)
     page.get_by_role("link", name="To production").click()
-    reason = page.locator("[name=reason]").first
-    if reason.count():
-        reason.fill("as agreed")
-    page.get_by_role("button", name=re.compile("^(Promote to|Roll back) production$")).click()
+    act = page.get_by_role("button", name=re.compile("^(Promote to|Roll back) production$"))
+    expect(act).to_be_visible()
+    page.locator("[name=reason]").first.fill("as agreed")
+    act.click()
     expect(page.locator(MAIN)).to_contain_text("runs in production")
     assert running(page) == number
     return shown
