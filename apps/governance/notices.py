@@ -33,9 +33,9 @@ TITLES: dict[str, Any] = {
     "change.superseded": _("Superseded"),
     "change.commented": _("New comment"),
     "change.broken_glass": _("Emergency release: a second person must look"),
-    "change.ratified": _("Emergency release accepted"),
-    "change.reverted": _("Emergency release taken back"),
-    "change.ratification_overdue": _("Emergency release: nobody accepted it in time"),
+    "change.ratified": _("Emergency release ratified"),
+    "change.reverted": _("Emergency release reverted"),
+    "change.ratification_overdue": _("Emergency release: nobody ratified it in time"),
     "environment.deployed": _("Deployed"),
     "environment.promoted": _("Promoted"),
     "environment.rolled_back": _("Rolled back"),
@@ -101,7 +101,7 @@ def _subject(event: ChangeEvent) -> str:
     """Name what it is about: a request by number and title, else an environment or a thing."""
     request = event.request
     if request is None:
-        return (event.subject or event.environment)[:300]
+        return str(event.detail.get("duty") or event.subject or event.environment)[:300]
     named = f"#{request.number} {request.title}".strip()
     return (f"{named} · {event.environment}" if event.environment else named)[:300]
 

@@ -39,7 +39,7 @@ def drafts_of(actor: str) -> QuerySet[ChangeRequest]:
 
 
 def emergencies_open() -> QuerySet[ChangeRequest]:
-    """Return the emergency releases that no second person has accepted and nobody took back."""
+    """Return the emergency releases that no second person has ratified and nobody reverted."""
     found: QuerySet[ChangeRequest] = ChangeRequest.objects.filter(
         broken_glass_until__isnull=False, ratified_at=None, reverted_at=None
     )
