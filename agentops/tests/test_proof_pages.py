@@ -2,6 +2,7 @@
 nothing of it."""
 
 import datetime as dt
+import re
 from typing import Any
 
 import pytest
@@ -222,8 +223,12 @@ def test_readiness_page__exemption__is_approved_by_another_person(
     assert as_alice.post(page, {**ask, "until": until}).status_code == 302
     approve = {"check": "rag", "act": "approve"}
     assert "Another person" in text(as_alice.post(page, approve))
-    assert "Approve the exemption" in text(as_ana.get(page))
-    assert as_ana.post(page, approve).status_code == 302
+    shown = text(as_ana.get(page))
+    assert "Approve the exemption" in shown
+    (seen,) = re.findall('name="seen" value="([^"]+)"', shown)
+    for stale in ("", "2026-01-01T00:00:00+00:00", "2026-01-01"):
+        assert "look again" in text(as_ana.post(page, {**approve, "seen": stale}))
+    assert as_ana.post(page, {**approve, "seen": seen}).status_code == 302
     (row,) = saved(world, ReadinessCheck)
     assert (row.state, row.approved_by) == ("exempt", "user:ana")
     listed = text(as_ana.get(url("readinesscheck_changelist")))

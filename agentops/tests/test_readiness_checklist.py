@@ -216,6 +216,16 @@ def test_exemption__that_may_not_be__names_the_field(
     assert list(refused.value.errors) == [field]
 
 
+def test_exemption__asked_for_anew_since_it_was_seen__is_not_approved(agent: str) -> None:
+    given: dict[str, Any] = {"agent": agent, "check": "rag"}
+    ask = {**given, "expires_at": soon(), "actor": ALICE}
+    seen = exemption_ask(**ask, reason="No documents.").updated_at
+    exemption_ask(**ask, reason="Because.")
+    with pytest.raises(ReadinessRefused, match="anew"):
+        exemption_approve(**given, actor="user:ana", seen=seen)
+    assert state(agent, "rag") == "asked"
+
+
 def test_exemption__nobody_asked_for__is_not_approved(agent: str) -> None:
     with pytest.raises(ReadinessRefused):
         exemption_approve(agent=agent, check="rag", actor="user:ana")

@@ -1,6 +1,6 @@
 """Forms of evidence, versions that work together, contracts, and an agent's checklist."""
 
-from datetime import date, datetime, time
+from datetime import UTC, date, datetime, time
 from typing import Any
 
 from django import forms
@@ -88,6 +88,14 @@ class AnswerForm(ProofForm):
     link = forms.CharField(required=False)
     reason = forms.CharField(required=False)
     until = forms.DateField(required=False)
+    seen = forms.CharField(required=False)
+
+    def clean_seen(self) -> datetime:
+        """Return when what was shown was changed last; a moment nothing has when it is not said."""
+        try:
+            return datetime.fromisoformat(self.cleaned_data["seen"])
+        except ValueError:
+            return datetime.min.replace(tzinfo=UTC)
 
     def expires_at(self) -> datetime | None:
         """Return the end of the day that was given, in the current time zone."""

@@ -188,10 +188,12 @@ def exemption_ask(
     return row
 
 
-def exemption_approve(*, agent: str, check: str, actor: str) -> ReadinessCheck:
+def exemption_approve(
+    *, agent: str, check: str, actor: str, seen: datetime | None = None
+) -> ReadinessCheck:
     """Approve what was asked for: a second person who holds a duty.
 
-    Raises ``NoSuchCheck``, ``SelfExemption``, and ``ReadinessRefused`` when nothing was asked.
+    ``seen``: when what the person was shown was last changed (``updated_at``). Raises ``NoSuchCheck``, ``SelfExemption``, and ``ReadinessRefused`` when nothing was asked.
     """
     with tenant_transaction():
         configuration_locked()
@@ -205,6 +207,8 @@ def exemption_approve(*, agent: str, check: str, actor: str) -> ReadinessCheck:
             raise SelfExemption(actor=_("Another person approves an exemption."))
         if not change_policy().duties_of(actor):
             raise SelfExemption(actor=_("Who approves an exemption holds a duty."))
+        if seen is not None and seen != row.updated_at:
+            raise ReadinessRefused(check=_("It was asked for anew since you saw it: look again."))
         row.state, row.approved_by = State.EXEMPT, actor
         row.save()
         detail = {"reason": row.reason, "asked_by": row.updated_by}

@@ -127,7 +127,7 @@ class ReadinessAdmin(ConfigAdmin):
                     return ReadinessRefused(until=_("Give the day on which the exemption ends."))
                 exemption_ask(**given, reason=typed.get("reason", ""), expires_at=until)
             elif act == "approve":
-                exemption_approve(**given)
+                exemption_approve(**given, seen=typed.get("seen"))
             else:
                 raise Http404
         except NoSuchCheck:
