@@ -42,7 +42,7 @@ class ChangeRequestAdmin(ConfigAdmin):
             ("act/<str:act>", views.act_view, "act"),
             ("facts", views.facts_view, "facts"),
             ("rebase", rebase_view, "rebase"),
-            ("publish", views.publish_view, "publish"),
+            ("publish", views.publish_page, "publish"),
             ("break-glass", views.break_glass_view, "break_glass"),
         ]
         wrap = self.admin_site.admin_view

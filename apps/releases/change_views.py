@@ -6,7 +6,6 @@ selector and renders. What a button does is in ``change_acts``.
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
@@ -53,6 +52,7 @@ from apps.tenants.tenant_admin import actor_of
 QUEUE_PAGE = 25
 PATCHES_PAGE = 50
 SHOWN_CONVERSATIONS = 20
+FROM_PUBLISH_PAGE = ("publish", "schedule")
 
 
 def queue_view(admin: ConfigAdmin, request: HttpRequest) -> TemplateResponse:
@@ -117,7 +117,6 @@ def request_page(
         "entry": entry_environment(change.environment),
         "release_url": release_link(change.release) if change.release else "",
         "offers": acts_offered(change, request.user, is_editor=is_editor),
-        "schedule_form": ScheduleForm(typed if typed.get("date") else None),
         "supersede_form": SupersedeForm(),
         "reason_form": ReasonForm(),
         "refused": refused,
@@ -138,22 +137,12 @@ def act_view(
     try:
         text = act_do(act, Acting(request, change))
     except REFUSALS as refusal:
-        return _refused(admin, request, change, refusal)
+        change.refresh_from_db()
+        show = publish_page if act in FROM_PUBLISH_PAGE else request_page
+        lines, status = refusal_lines(refusal), refusal_status(refusal)
+        return show(admin, request, change, refused=lines, status=status)
     messages.success(request, text)
     return HttpResponseRedirect(request_link(change))
-
-
-def _refused(
-    admin: ConfigAdmin, request: HttpRequest, change: ChangeRequest, refusal: Exception
-) -> HttpResponse:
-    change.refresh_from_db()
-    return request_page(
-        admin,
-        request,
-        change,
-        refused=refusal_lines(refusal),
-        status=refusal_status(refusal),
-    )
 
 
 def facts_view(
@@ -188,7 +177,14 @@ def facts_view(
     return admin.page(request, "releases/change_facts.html", title, context)
 
 
-def publish_view(admin: ConfigAdmin, request: HttpRequest, change: ChangeRequest) -> HttpResponse:
+def publish_page(
+    admin: ConfigAdmin,
+    request: HttpRequest,
+    change: ChangeRequest,
+    *,
+    refused: Sequence[str] = (),
+    status: int = 200,
+) -> HttpResponse:
     """Show what publishing does: where it runs, and which open conversations it meets."""
     _require(request, PUBLISH)
     view = request_view(change)
@@ -210,11 +206,14 @@ def publish_view(admin: ConfigAdmin, request: HttpRequest, change: ChangeRequest
         "using": using,
         "using_shown": found,
         "removed": removed,
-        "schedule_form": ScheduleForm(),
+        "schedule_form": ScheduleForm(request.POST if request.POST.get("date") else None),
         "offers": acts_offered(change, request.user, is_editor=False),
+        "refused": refused,
     }
     title = _("Publish %(request)s") % {"request": change}
-    return admin.page(request, "releases/change_publish.html", title, context)
+    response = admin.page(request, "releases/change_publish.html", title, context)
+    response.status_code = status
+    return response
 
 
 def break_glass_view(

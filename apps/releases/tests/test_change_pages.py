@@ -485,6 +485,7 @@ def test_schedule__at_a_time_that_is_none__says_why(
     response = act(browser("ana"), request, "schedule", **moment)
     assert response.status_code == 409
     assert sentence in said(response)
+    assert f'value="{moment["zone"]}"' in said(response), "what was typed is kept"
     assert now(acme, request).status == "approved"
 
 
