@@ -45,6 +45,7 @@ AUDIENCE: dict[str, tuple[str, ...]] = {
     "environment.promoted": (DEPLOYERS,),
     "environment.rolled_back": (DEPLOYERS, ADMINS),
     "environment.canary_started": (DEPLOYERS,),
+    "environment.canary_changed": (DEPLOYERS,),
     "environment.canary_stopped": (DEPLOYERS, ADMINS),
     "environment.canary_finished": (DEPLOYERS,),
     "environment.frozen": (DEPLOYERS, ADMINS),

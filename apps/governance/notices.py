@@ -40,6 +40,7 @@ TITLES: dict[str, Any] = {
     "environment.promoted": _("Promoted"),
     "environment.rolled_back": _("Rolled back"),
     "environment.canary_started": _("Canary started"),
+    "environment.canary_changed": _("Canary share changed"),
     "environment.canary_stopped": _("Canary stopped"),
     "environment.canary_finished": _("The canary took over"),
     "environment.frozen": _("Frozen"),

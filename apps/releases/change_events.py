@@ -20,7 +20,8 @@ EVENTS = (
     "change.superseded", "change.commented", "change.broken_glass", "change.ratified",
     "change.reverted", "change.ratification_overdue",
     "environment.deployed", "environment.promoted", "environment.rolled_back",
-    "environment.canary_started", "environment.canary_stopped", "environment.canary_finished",
+    "environment.canary_started", "environment.canary_changed",
+    "environment.canary_stopped", "environment.canary_finished",
     "environment.frozen", "binding.proposed", "binding.decided",
     "duty.granted", "duty.ended", "responsibility.changed", "quorum.changed",
 )  # fmt: skip

@@ -48,7 +48,7 @@ _EVENTS = {
     DeploymentEvent.Verb.ROLL_BACK: "environment.rolled_back",
     DeploymentEvent.Verb.REVERT: "environment.rolled_back",
     DeploymentEvent.Verb.CANARY_START: "environment.canary_started",
-    DeploymentEvent.Verb.CANARY_CHANGE: "environment.canary_started",
+    DeploymentEvent.Verb.CANARY_CHANGE: "environment.canary_changed",
     DeploymentEvent.Verb.CANARY_STOP: "environment.canary_stopped",
     DeploymentEvent.Verb.CANARY_FINISH: "environment.canary_finished",
 }

@@ -17,6 +17,8 @@ from apps.conversations.models import Session, TurnRecord
 from apps.conversations.services import OtherEnvironment, UnknownAgent
 from apps.conversations.tests.conftest import ENVIRONMENT, Say, save
 from apps.conversations.tests.test_run_turn import take, walked
+from apps.releases.canaries import canaries_watch
+from apps.releases.change_models import DeploymentEvent
 from apps.releases.environment_services import (
     binding_set,
     canary_change,
@@ -233,6 +235,41 @@ def test_canary__of_half_the_conversations__answers_the_same_ones_until_it_stops
     assert [talk.says() for talk in talks] == first
     canary_stop(environment=ENVIRONMENT, actor="test", reason="worse")
     assert {talk.says() for talk in talks} == {1}
+
+
+@pytest.mark.parametrize(
+    ("bad", "rules", "says"),
+    [
+        (Failed("!", "X", "e1"), {"max_error_rate": 0.2}, "error rate 1"),
+        (Blocked("não", "TOX"), {"max_block_rate": 0.2}, "block rate 1"),
+        (None, {"max_cost_per_turn": 0.01}, "cost per turn 0.5"),
+    ],
+)
+def test_canary__whose_turns_go_wrong__stops_by_itself_and_its_pinned_conversations_go_back(
+    say: Say, deployed: Tenant, bad: Outcome | None, rules: dict[str, Any], says: str
+):
+    limits = {"min_turns": 3, "max_error_rate": None, "max_block_rate": None, **rules}
+    canary_start(
+        release=publish("Two."),
+        environment=ENVIRONMENT,
+        share=99,
+        actor="test",
+        rules=limits,
+        in_flight="pin",
+    )
+    talks = [Talk(say, deployed, f"c{number}") for number in range(4)]
+    assert [talk.says(bad) for talk in talks[:2]] == [2, 2]
+    assert canaries_watch(timezone.now()) == 0
+    assert [talk.says(bad) for talk in talks[2:]] == [2, 2]
+    with tenant_transaction():
+        usage = canonical_json({"usage": {"cost_usd": 0.5}})
+        TurnRecord.objects.update(record=usage if bad is None else "{}")
+    assert canaries_watch(timezone.now()) == 1
+    assert {talk.says() for talk in talks} == {1}
+    with tenant_transaction():
+        event = DeploymentEvent.objects.latest("at")
+    assert (event.verb, event.actor) == ("canary_stop", "system:canaries_watch")
+    assert says in event.reason
 
 
 def test_canary__finished__keeps_pinned_conversations_where_they_are(say: Say, deployed: Tenant):

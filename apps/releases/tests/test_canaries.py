@@ -141,6 +141,7 @@ def test_canary__finished__is_what_runs(ready: list[Release]) -> None:
     requested(ready[1], editors=(BOB,), environment="production")
     start(ready[1], 50)
     canary_change(environment="production", share=90, actor=OTTO)
+    assert last_audited()[1] == "environment.canary_changed"
     canary_finish(environment="production", actor=OTTO)
     row = Deployment.objects.get(environment="production")
     assert (row.release_id, row.canary_id, row.canary_share) == (ready[1].pk, None, 0)
