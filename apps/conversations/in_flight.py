@@ -31,9 +31,11 @@ def open_conversations(
         found = _open(environment)
         if not wanted:
             return found.count(), [_conversation(*row) for row in _rows(found)[:limit]]
-        if not any(kind == "state_policy" for kind, _slug in using):
-            agents = [slug for kind, slug in using if kind == "agent"]
-            found = found.filter(Q(active_agent__in=agents) | Q(agent__in=agents))
+        agents = [slug for kind, slug in using if kind == "agent"]
+        standing = Q(active_agent__in=agents) | Q(agent__in=agents)
+        if any(kind == "state_policy" for kind, _slug in using):
+            standing |= ~Q(next_state="")
+        found = found.filter(standing)
         conversations = [
             conversation
             for conversation in map(lambda row: _conversation(*row), _rows(found).iterator())
