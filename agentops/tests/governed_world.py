@@ -8,10 +8,12 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+import jsonschema
 import pytest
 from django.conf import settings
 from django.test import Client
 
+from apps.gateway.tests.documented import described_for, document
 from apps.releases.authority import setting_up
 from apps.releases.change_models import ChangeRequest, DeploymentEvent
 from apps.releases.environment_services import release_deploy
@@ -60,7 +62,9 @@ class Governed:
         )
         if status:
             assert response.status_code == status, response.content.decode()[:600]
-        return response.json() if response.content else None
+        said = response.json() if response.content else None
+        documented(method, address, response, said)
+        return said
 
     def browser(self, name: str) -> Client:
         """Return a browser in which ``name`` is signed in."""
@@ -97,6 +101,21 @@ class Governed:
         with tenant_transaction(self.world.acme):
             found: ChangeRequest = ChangeRequest.objects.get(number=number)
             return found
+
+
+def documented(method: str, address: str, response: Any, said: Any) -> None:
+    """Fail unless status, media type and shape of an answer are those of the OpenAPI document."""
+    path = f"/v1/{address.partition('?')[0]}"
+    described = described_for(method, path)
+    if described is None or response.status_code == 405:
+        return
+    where = f"{method} {path} → {response.status_code}"
+    answer = described["responses"].get(str(response.status_code))
+    assert answer is not None, f"{where}: the status is not documented"
+    kind = response.headers["Content-Type"]
+    assert kind in answer["content"], f"{where}: {kind} is not documented"
+    schema = {**answer["content"][kind]["schema"], "components": document()["components"]}
+    jsonschema.Draft202012Validator(schema).validate(said)
 
 
 @pytest.fixture

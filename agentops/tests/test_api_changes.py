@@ -278,6 +278,27 @@ def test_release__its_manifest_record_and_diff(governed):
     assert manifest["sha256"] in record
 
 
+def test_item__its_reach__names_agents_environments_and_open_changes(governed):
+    number = drafted(governed)
+    reach = governed.call("get", "items/prompt/billing/reach", by="bob", status=200)
+    assert reach["agents"] == ["billing"]
+    assert "agent:billing" in reach["users"]
+    assert {e["environment"] for e in reach["environments"]} == {"dev", "staging", "production"}
+    assert (reach["releases"], reach["changes"]) == ([1], [number])
+    governed.call("get", "items/prompt/nothing/reach", status=404)
+
+
+def test_configuration__at_a_moment__is_what_was_accepted_then(governed):
+    before = timezone.now().isoformat().replace("+", "%2B")
+    number = approved(governed)["number"]
+    governed.call("post", f"changes/{number}/publish", by="ana", status=200)
+    then = governed.call("get", f"configuration?at={before}", by="bob", status=200)
+    now = governed.call("get", "configuration", by="bob", status=200)
+    assert (then["release"], now["release"]) == (1, 2)
+    assert then["items"]["prompt"]["billing"]["system"].endswith("Be kind.")
+    assert now["items"]["prompt"]["billing"]["system"] == KIND["system"]
+
+
 @pytest.mark.parametrize("address", ["items", "changes", "releases", "environments/dev/history"])
 def test_list__of_any_length__asks_the_same_number_of_queries(
     governed, address, django_assert_max_num_queries

@@ -227,3 +227,16 @@ def test_readiness__of_an_agent__is_answered_and_exempted_by_a_second_person(gov
     assert {t["code"]: t["state"] for t in said["topics"]}[exempt] == "exempt"
     for address in ("governance/readiness/nothing", "governance/readiness/prompt"):
         governed.call("get", address, status=404)
+
+
+def test_notifications__are_ones_own_and_marked_as_read(governed):
+    number = approved(governed)["number"]
+    mine = governed.call("get", "notifications?unread=true", by="ana", status=200)["results"]
+    assert any(f"#{number}" in notice["subject"] for notice in mine)
+    governed.call("post", "notifications/read", {"id": mine[0]["id"]}, by="otto", status=404)
+    said = governed.call("post", "notifications/read", {"id": mine[0]["id"]}, by="ana", status=200)
+    assert said == {"read": 1}
+    governed.call("post", "notifications/read", {}, by="ana", status=200)
+    left = governed.call("get", "notifications?unread=true", by="ana", status=200)
+    assert left["results"] == []
+    governed.call("get", "notifications", by="system", status=404)

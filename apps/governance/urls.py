@@ -1,6 +1,6 @@
 """Paths of the governance API."""
 
-from apps.governance import api, evidence_api, versions_api
+from apps.governance import api, evidence_api, notices_api, versions_api
 from apps.releases.api.operations import route
 
 CHECK = "v1/governance/readiness/<str:agent>/<str:check>"
@@ -28,6 +28,8 @@ urlpatterns = [
         post=versions_api.CompatibilityAdd,
     ),
     route("v1/governance/compatibility/<int:row>", put=versions_api.CompatibilityChange),
+    route("v1/notifications", get=notices_api.NotificationList),
+    route("v1/notifications/read", post=notices_api.NotificationRead),
     route("v1/governance/contracts", get=versions_api.ContractList),
     route("v1/governance/contracts/<str:name>/<int:version>", put=versions_api.ContractSet),
 ]

@@ -78,8 +78,8 @@ class ContractShape(Shape):
     version = serializers.IntegerField()
     status = serializers.CharField()
     schema = serializers.CharField()
-    deprecated_on = serializers.DateField()
-    retired_on = serializers.DateField()
+    deprecated_on = serializers.DateField(allow_null=True)
+    retired_on = serializers.DateField(allow_null=True)
     owner = serializers.CharField()
     built_in = serializers.SerializerMethodField()
 

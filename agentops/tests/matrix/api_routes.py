@@ -209,6 +209,8 @@ API_ROUTES: dict[str, Probe] = {
     f"{ITEM}/revisions": item("/revisions"),
     # Named by an agent whose slug holds no canary.
     f"{ITEM}/uses": item("/uses", shows=False),
+    f"{ITEM}/reach": item("/reach", kind="agent", shows=False),
+    "v1/configuration": Listing("/v1/configuration", call=KEY),
     "v1/changes": several(
         Listing("/v1/changes", call=KEY), lands_in_own_draft("/v1/changes", "post", {})
     ),
@@ -378,6 +380,21 @@ API_ROUTES |= {
                     me.rows["governance.compatibilityrow"].pk,
                     other.rows["governance.compatibilityrow"].pk,
                     ABSENT,
+                )
+            ),
+            other,
+        )
+    ),
+    # One's own; a key has none, so by login.
+    "v1/notifications": Listing("/v1/notifications"),
+    "v1/notifications/read": Custom(
+        lambda me, other, browser: judged(
+            (
+                send(me, "post", "/v1/notifications/read", {"id": key}, browser)
+                for key in (
+                    me.rows["governance.notification"].pk,
+                    other.rows["governance.notification"].pk,
+                    int(ABSENT),
                 )
             ),
             other,

@@ -10,6 +10,9 @@ from rest_framework import serializers
 class Given(serializers.Serializer[Any]):
     """Base of inputs. ``tenant_id`` may always be said; the credential's own is meant anyway."""
 
+    def __init_subclass__(cls) -> None:
+        cls._spectacular_annotation = {"component_name": cls.__qualname__.replace(".", "")}
+
     def to_internal_value(self, data: Any) -> Any:
         if hasattr(data, "keys"):
             unknown = sorted(str(key) for key in set(data.keys()) - {*self.fields, "tenant_id"})

@@ -3,15 +3,25 @@
 from typing import Any
 
 from django.http import Http404
+from django.utils import timezone
 from rest_framework import serializers
 
 from apps.releases import change_services
 from apps.releases.api.inputs import Given, JsonObject, Moment, Paging
 from apps.releases.api.operations import Operation, Page, page_of
-from apps.releases.api.shapes import ChangeShape, ItemRow, ItemShape, RevisionRow, Shape
+from apps.releases.api.shapes import (
+    AnyJson,
+    ChangeShape,
+    ItemRow,
+    ItemShape,
+    Names,
+    RevisionRow,
+    Shape,
+)
+from apps.releases.blast_radius import BlastRadius, blast_radius
 from apps.releases.change_selectors import request_view
 from apps.releases.content import slug_is_valid
-from apps.releases.history import item_at
+from apps.releases.history import configuration_at, item_at, release_newest_at
 from apps.releases.models import ConfigItem
 from apps.releases.selectors import item_heads, item_history, item_used_by
 from apps.runtime.config import KINDS
@@ -92,6 +102,64 @@ class ItemUses(Operation):
 
     def answer(self, **given: Any) -> dict[str, Any]:
         return {"uses": item_used_by(item_or_404(**self.named))}
+
+
+class ItemReach(Operation):
+    """How far a change of an item reaches: agents, releases, environments, open conversations."""
+
+    class Output(Shape):
+        class Environment(Shape):
+            class Conversation(Shape):
+                session = serializers.CharField(source="key")
+                pending = serializers.BooleanField()
+                updated_at = serializers.DateTimeField()
+
+            environment = serializers.CharField()
+            release = serializers.IntegerField(source="release.number")
+            agents = Names()
+            is_canary = serializers.BooleanField()
+            open_conversations = serializers.IntegerField()
+            conversations = Conversation(many=True)
+
+        agents = Names()
+        users = serializers.SerializerMethodField()
+        environments = Environment(many=True)
+        channels = Names()
+        releases = serializers.SerializerMethodField()
+        release_count = serializers.IntegerField()
+        changes = serializers.SerializerMethodField()
+
+        def get_users(self, reach: BlastRadius) -> list[str]:
+            return [f"{kind}:{slug}" for kind, slug in reach.users]
+
+        def get_releases(self, reach: BlastRadius) -> list[int]:
+            return [release.number for release in reach.releases]
+
+        def get_changes(self, reach: BlastRadius) -> list[int]:
+            return [patch.request.number for patch in reach.requests]
+
+    def answer(self, **given: Any) -> BlastRadius:
+        item = item_or_404(**self.named)
+        return blast_radius(item.kind, item.slug)
+
+
+class ConfigurationThen(Operation):
+    """Everything that was accepted at the moment `at` (now when it is left out)."""
+
+    Query = Moment
+
+    class Output(Shape):
+        at = serializers.DateTimeField()
+        release = serializers.IntegerField(allow_null=True)
+        items = AnyJson()
+
+    def answer(self, **given: Any) -> dict[str, Any]:
+        at = given.get("at") or timezone.now()
+        items: dict[str, dict[str, Any]] = {}
+        for (kind, slug), content in sorted(configuration_at(at).items()):
+            items.setdefault(kind, {})[slug] = content
+        newest = release_newest_at(at)
+        return {"at": at, "release": newest.number if newest else None, "items": items}
 
 
 class ItemContent(Given):

@@ -90,13 +90,6 @@ class Operation:
     Input: ClassVar[Any] = None
     Output: ClassVar[Any] = None
 
-    def __init_subclass__(cls) -> None:
-        # A nested shape is called after its operation in the document.
-        for name in ("Query", "Input", "Output"):
-            shape = cls.__dict__.get(name)
-            if shape is not None and shape.__qualname__ == f"{cls.__qualname__}.{name}":
-                shape._spectacular_annotation = {"component_name": f"{cls.__name__}{name}"}
-
     def __init__(self, *, principal: Principal, **named: Any) -> None:
         self.principal = principal
         self.named = named

@@ -9,7 +9,13 @@ from apps.releases.models import ConfigItem, Release
 from apps.releases.selectors import revision_content
 
 Text, Number, Moment = serializers.CharField, serializers.IntegerField, serializers.DateTimeField
-Shape = serializers.Serializer[Any]
+
+
+class Shape(serializers.Serializer[Any]):
+    """Base of outputs. A nested one is called in the document after what it is part of."""
+
+    def __init_subclass__(cls) -> None:
+        cls._spectacular_annotation = {"component_name": cls.__qualname__.replace(".", "")}
 
 
 class JsonText(serializers.JSONField):
@@ -101,8 +107,8 @@ class ChangeRow(Shape):
 
 class FieldChangeShape(Shape):
     path = Text()
-    before = AnyJson(allow_null=True)
-    after = AnyJson(allow_null=True)
+    before = AnyJson()
+    after = AnyJson()
     change = Text()
 
 
@@ -110,9 +116,9 @@ class ConflictShape(Shape):
     """``base``: what both began with; null for not there."""
 
     path = Text()
-    base = AnyJson(allow_null=True)
-    theirs = AnyJson(allow_null=True)
-    mine = AnyJson(allow_null=True)
+    base = AnyJson()
+    theirs = AnyJson()
+    mine = AnyJson()
 
 
 class PatchShape(Shape):
@@ -124,8 +130,8 @@ class PatchShape(Shape):
     note = Text(source="patch.note")
     edited_by = Text(source="patch.edited_by")
     labels = JsonText(source="patch.labels")
-    before = AnyJson(allow_null=True)
-    after = AnyJson(allow_null=True)
+    before = AnyJson()
+    after = AnyJson()
     changes = FieldChangeShape(many=True)
     carried = FieldChangeShape(many=True)
     conflicts = ConflictShape(many=True)

@@ -24,6 +24,8 @@ urlpatterns = [
     route(ITEM, get=items.ItemGet, put=items.ItemDraft),
     route(f"{ITEM}/revisions", get=items.ItemRevisions),
     route(f"{ITEM}/uses", get=items.ItemUses),
+    route(f"{ITEM}/reach", get=items.ItemReach),
+    route("v1/configuration", get=items.ConfigurationThen),
     route("v1/changes", get=changes.ChangeList, post=changes.ChangeOpen),
     route(CHANGE, get=changes.ChangeGet, patch=changes.ChangeDescribe),
     route(CHANGE_ITEM, put=changes.ChangeItemPut, delete=changes.ChangeItemDrop),
