@@ -4,14 +4,18 @@ import json
 from typing import Any
 
 from django.contrib import admin
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from unfold.decorators import display
 
 from apps.agents.models import Agent, MemoryPolicy, ModelProfile, Prompt
+from apps.releases.change_models import ChangePatch, ChangeRequest
 from apps.releases.kind_admin import KindAdmin
 from apps.releases.models import ConfigItem
+from apps.releases.request_states import OPEN
 
 STATUS_LABELS = {
     "active": gettext_lazy("active"),
@@ -23,7 +27,25 @@ STATUS_LABELS = {
 @admin.register(Agent)
 class AgentAdmin(KindAdmin):
     icon = "smart_toy"
-    list_display = ("slug", "name", "life", *KindAdmin.list_display[2:])  # type: ignore[assignment]
+    list_display = (  # type: ignore[assignment]
+        "slug", "name", "life", "changing", *KindAdmin.list_display[2:],
+    )  # fmt: skip
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ConfigItem]:
+        found: QuerySet[ConfigItem] = super().get_queryset(request)
+        newest = ChangePatch.objects.filter(
+            kind="agent", slug=OuterRef("slug"), request__status__in=OPEN
+        ).order_by("-request__number")
+        return found.annotate(open_status=Subquery(newest.values("request__status")[:1]))
+
+    @display(
+        description=gettext_lazy("being changed"),  # type: ignore[arg-type]
+        label={"draft": "info", "in_review": "warning", "approved": "success"},
+    )
+    def changing(self, item: Any) -> tuple[str, Any]:
+        """The state of the newest open request that changes the agent; nothing for none."""
+        status = item.open_status or ""
+        return status, ChangeRequest.Status(status).label if status else "–"
 
     @display(
         description=gettext_lazy("status"),  # type: ignore[arg-type]
