@@ -4,13 +4,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from apps.releases.change_models import ChangePatch, ChangeRequest
-from apps.releases.change_selectors import editable_requests, open_patches, patched_content
+from apps.releases.change_selectors import editable_requests, patched_content
 from apps.releases.change_services import Saved, request_open
 from apps.releases.item_pages import request_or_404
 from apps.releases.links import request_link
@@ -21,6 +22,7 @@ from apps.tenants.scope import tenant_transaction
 from apps.tenants.tenant_admin import actor_of
 
 OFFERED_REQUESTS = 50
+SHOWN_OTHERS = 10
 Save = Callable[[ChangeRequest], Saved]
 
 
@@ -66,11 +68,11 @@ def editing_of(request: HttpRequest, *, kind: str, item: ConfigItem | None) -> E
     """
     slug = item.slug if item else request.GET.get("slug", "")
     offered = list(editable_requests(actor_of(request))[:OFFERED_REQUESTS])
-    patches = list(open_patches(kind, slug)) if slug else []
+    patches = ChangePatch.objects.filter(kind=kind, slug=slug, request__status__in=OPEN)
     chosen = _chosen(request, offered, patches)
     if chosen is not None and chosen.status in OPEN and chosen not in offered:
         offered.insert(0, chosen)
-    patch = next((found for found in patches if chosen and found.request_id == chosen.pk), None)
+    patch = patches.filter(request=chosen).select_related("request").first() if chosen else None
     if item is None and patch is None:
         slug = ""  # A slug in the address is a proposal, unless a request adds the item.
     return Editing(
@@ -79,12 +81,19 @@ def editing_of(request: HttpRequest, *, kind: str, item: ConfigItem | None) -> E
         offered=offered,
         patch=patch,
         content=patched_content(chosen, kind, slug) if chosen and patch else None,
-        others=[found for found in patches if found is not patch],
+        others=_others(patches, patch) if slug else [],
     )
 
 
+def _others(patches: QuerySet[ChangePatch], patch: ChangePatch | None) -> list[ChangePatch]:
+    """Return the newest patches of the item in other requests, one more than is shown."""
+    others = patches.exclude(pk=patch.pk) if patch else patches
+    rows = others.select_related("request").defer("operations", "carried")
+    return list(rows.order_by("-request__number")[: SHOWN_OTHERS + 1])
+
+
 def _chosen(
-    request: HttpRequest, offered: Sequence[ChangeRequest], patches: Sequence[ChangePatch]
+    request: HttpRequest, offered: Sequence[ChangeRequest], patches: QuerySet[ChangePatch]
 ) -> ChangeRequest | None:
     number = request.GET.get("request")
     if number == "new":
@@ -92,7 +101,7 @@ def _chosen(
     if number:
         return request_or_404(number)
     drafts = [found for found in offered if found.status == DRAFT]
-    with_patch = {found.request_id for found in patches}
+    with_patch = set(patches.filter(request__in=drafts).values_list("request_id", flat=True))
     return next(iter(sorted(drafts, key=lambda found: found.pk not in with_patch)), None)
 
 

@@ -41,7 +41,14 @@ from apps.releases.forms import (
     default_content,
     errors_show,
 )
-from apps.releases.item_editing import Editing, Save, editing_of, saved_into, saved_text
+from apps.releases.item_editing import (
+    SHOWN_OTHERS,
+    Editing,
+    Save,
+    editing_of,
+    saved_into,
+    saved_text,
+)
 from apps.releases.item_form import NEW_REQUEST, ItemForm, moment
 from apps.releases.item_pages import ItemPages, revision_or_404
 from apps.releases.links import kind_label, patch_link, request_link, shown_usages
@@ -251,8 +258,9 @@ class KindAdmin(ItemPages):
             "shown_request_url": request_link(shown) if shown else "",
             "others": [
                 {"patch": patch, "url": request_link(patch.request), "edit": patch_link(patch)}
-                for patch in editing.others
+                for patch in editing.others[:SHOWN_OTHERS]
             ],
+            "others_more": len(editing.others) > SHOWN_OTHERS,
             "errors": [*item_form.error_list(), *form.error_list()] if form.is_bound else [],
             "media": self.media + item_form.media + form.media,
             "kind_help": self.config_class.__doc__,

@@ -648,6 +648,40 @@ def test_pages__with_300_items__ask_as_many_queries_as_with_three(
     assert [after - before for before, after in zip(few, many, strict=True)] == [0, 1, 0, 0, 0]
 
 
+def test_item_page__of_an_item_that_many_requests_change__shows_the_newest(
+    small: World, as_alice: Client
+) -> None:
+    url = page_of(small, "prompt", "billing")
+
+    def change(numbers: range) -> None:
+        with tenant_transaction(small.acme):
+            head = ConfigItem.objects.get(kind="prompt", slug="billing").head
+            made = ChangeRequest.objects.bulk_create(
+                ChangeRequest(number=number, author="user:dora", title=f"Request {number}.")
+                for number in numbers
+            )
+            ChangePatch.objects.bulk_create(
+                ChangePatch(
+                    request=request,
+                    kind="prompt",
+                    slug="billing",
+                    action="change",
+                    base=head,
+                    edited_by="user:dora",
+                )
+                for request in made
+            )
+
+    change(range(1, 3))
+    as_alice.get(url)
+    few = queries_of(as_alice, url)
+    change(range(3, 2000))
+    assert queries_of(as_alice, url) == few
+    page = text(as_alice.get(url))
+    assert "Request 1999." in page
+    assert page.count("by dora") == 10
+
+
 def test_options__searched_by_an_auditor__are_the_tenants_own(
     small: World, as_bob: Client, as_charlie: Client, client: Client
 ) -> None:
