@@ -135,6 +135,8 @@ def test_export_plan_and_apply__through_approvals__give_the_same_sha256(
     with tenant_transaction(empty):
         assert Release.objects.get().sha256 == sha256
         assert Deployment.objects.get().environment == "staging"
+        assert Release.objects.get().published_by == "command:config_apply"
+        assert ChangeRequest.objects.get().author == "user:olga"
     assert run("config_plan", *args) == (0, run("config_plan", *args)[1])
     assert run("config_apply", *args, "--publish")[0] == 0
     with tenant_transaction(empty):
@@ -230,6 +232,7 @@ def test_plan__of_fewer_items__archives_the_rest_only_when_asked(
         (("--actor", "user:nobody"), "active member"),
         (("--actor", "key:12345678"), "active member"),
         (("--actor", "olga"), "active member"),
+        (("--actor", "user:bob"), "may not edit"),
         (("--tenant", "nobody"), "There is no tenant"),
     ],
 )

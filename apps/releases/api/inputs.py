@@ -1,6 +1,6 @@
 """What comes in: every field is checked, and one that is not known is refused by name."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.conf import settings
 from django.utils.translation import gettext as _
@@ -9,6 +9,8 @@ from rest_framework import serializers
 
 class Given(serializers.Serializer[Any]):
     """Base of inputs. ``tenant_id`` may always be said; the credential's own is meant anyway."""
+
+    _spectacular_annotation: ClassVar[dict[str, str]]
 
     def __init_subclass__(cls) -> None:
         cls._spectacular_annotation = {"component_name": cls.__qualname__.replace(".", "")}

@@ -1,7 +1,7 @@
 """What goes out, where several operations show the same thing."""
 
 import json
-from typing import Any
+from typing import Any, ClassVar
 
 from rest_framework import serializers
 
@@ -13,6 +13,8 @@ Text, Number, Moment = serializers.CharField, serializers.IntegerField, serializ
 
 class Shape(serializers.Serializer[Any]):
     """Base of outputs. A nested one is called in the document after what it is part of."""
+
+    _spectacular_annotation: ClassVar[dict[str, str]]
 
     def __init_subclass__(cls) -> None:
         cls._spectacular_annotation = {"component_name": cls.__qualname__.replace(".", "")}

