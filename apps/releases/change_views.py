@@ -13,6 +13,7 @@ from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
+from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from apps.releases.change_acts import (
@@ -46,7 +47,7 @@ from apps.releases.content import InvalidContent
 from apps.releases.in_flight import open_conversations
 from apps.releases.links import release_link, request_link
 from apps.releases.record import evidence_about
-from apps.releases.request_states import OPEN
+from apps.releases.request_states import OPEN, PUBLISHED
 from apps.tenants.tenant_admin import actor_of
 
 QUEUE_PAGE = 25
@@ -116,6 +117,7 @@ def request_page(
         "is_open": change.status in OPEN,
         "entry": entry_environment(change.environment),
         "release_url": release_link(change.release) if change.release else "",
+        "promote_url": _promote_link(change) if request.user.has_perm("release.deploy") else "",
         "offers": acts_offered(change, request.user, is_editor=is_editor),
         "supersede_form": SupersedeForm(),
         "reason_form": ReasonForm(),
@@ -126,6 +128,14 @@ def request_page(
     response = admin.page(request, "releases/change_detail.html", title, context)
     response.status_code = status
     return response
+
+
+def _promote_link(change: ChangeRequest) -> str:
+    """Return where a published request goes on to its target, or "" when it is there."""
+    if change.release is None or change.status != PUBLISHED:
+        return ""
+    address = reverse("admin:releases_deploy", args=[change.release_id])
+    return f"{address}?environment={change.environment}"
 
 
 def act_view(

@@ -177,6 +177,27 @@ def test_request__drafted_submitted_approved_published__by_its_page_alone(acme: 
     assert runs["staging"] == done.release_id
     assert runs["production"] != done.release_id
     assert "release #2" in page(olga, request)
+    assert "Promote it" not in page(olga, request)
+
+
+def test_published_request__on_its_way_to_production__leads_to_its_promotion(acme: World) -> None:
+    request = drafted(acme)
+    with tenant_transaction(acme.acme):
+        ChangeRequest.objects.filter(pk=request.pk).update(environment="production")
+        request.refresh_from_db()
+        request_submit(request=request, actor=OLGA)
+        request.refresh_from_db()
+        sha256 = request.manifest_sha256
+        request_decide(request=request, actor=ANA, decision="approve", sha256=sha256)
+    ana = browser("ana")
+    act(ana, request, "publish")
+    done = now(acme, request)
+    assert done.status == "published"
+    shown = page(ana, request)
+    assert "It runs in staging. Its target is production." in shown
+    link = reverse("admin:releases_deploy", args=[done.release_id]) + "?environment=production"
+    assert link in shown
+    assert "Promote to production" in said(ana.get(link))
 
 
 def test_facts__typed_by_the_author__are_kept_and_void_only_what_depends_on_them(
