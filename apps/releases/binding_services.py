@@ -18,10 +18,10 @@ from apps.releases.change_events import ChangeEvent, change_told
 from apps.releases.change_models import BindingProposal
 from apps.releases.change_policy import change_policy
 from apps.releases.content import InvalidContent
-from apps.releases.deploying import (
+from apps.releases.deploying import deployment_find
+from apps.releases.environment_rules import (
     EnvironmentRefused,
     NotResponsible,
-    deployment_find,
     duty_required,
     environment_checked,
     reason_checked,

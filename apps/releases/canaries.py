@@ -19,11 +19,10 @@ from apps.releases import in_flight as conversations
 from apps.releases.authority import authority, authority_held
 from apps.releases.change_models import DeploymentEvent
 from apps.releases.content import FieldError, InvalidContent, field_errors
-from apps.releases.deploying import (
+from apps.releases.deploying import deployment_find, deployment_write
+from apps.releases.environment_rules import (
     EnvironmentRefused,
     bound_check,
-    deployment_find,
-    deployment_write,
     duty_check,
     editor_check,
     environment_checked,

@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from apps.releases import widgets
 from apps.releases.change_models import ChangeRequest
-from apps.releases.deploying import MOST_PIN_HOURS, MOST_REASON
+from apps.releases.environment_rules import MOST_PIN_HOURS, MOST_REASON
 from apps.releases.history import NoMoment, moment_parse
 from apps.releases.models import Binding
 

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from apps.releases.change_models import BindingProposal, ChangeRequest
-from apps.releases.deploying import ancestry, environment_before
+from apps.releases.environment_rules import ancestry, environment_before
 from apps.releases.models import Deployment, Release
 from apps.releases.request_states import LIVE
 from apps.tenants.models import AuditEntry

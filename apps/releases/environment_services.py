@@ -31,11 +31,15 @@ from apps.releases.canaries import canary_stop as canary_stop
 from apps.releases.change_events import ChangeEvent, change_told
 from apps.releases.change_models import DeploymentEvent, FreezeWindow
 from apps.releases.content import FieldError, InvalidContent
-from apps.releases.deploying import (
-    TAKING_BACK,
+from apps.releases.deploying import TAKING_BACK, deployment_find, deployment_write
+from apps.releases.deploying import requests_arrived as requests_arrived
+from apps.releases.environment_rules import EnvironmentRefused as EnvironmentRefused
+from apps.releases.environment_rules import Frozen as Frozen
+from apps.releases.environment_rules import HopSkipped as HopSkipped
+from apps.releases.environment_rules import NotResponsible as NotResponsible
+from apps.releases.environment_rules import UnboundBindings as UnboundBindings
+from apps.releases.environment_rules import (
     bound_check,
-    deployment_find,
-    deployment_write,
     duty_check,
     editor_check,
     environment_checked,
@@ -44,14 +48,8 @@ from apps.releases.deploying import (
     reason_errors,
     terms_checked,
 )
-from apps.releases.deploying import EnvironmentRefused as EnvironmentRefused
-from apps.releases.deploying import Frozen as Frozen
-from apps.releases.deploying import HopSkipped as HopSkipped
-from apps.releases.deploying import NotResponsible as NotResponsible
-from apps.releases.deploying import UnboundBindings as UnboundBindings
-from apps.releases.deploying import frozen_check as frozen_check
-from apps.releases.deploying import frozen_until as frozen_until
-from apps.releases.deploying import requests_arrived as requests_arrived
+from apps.releases.environment_rules import frozen_check as frozen_check
+from apps.releases.environment_rules import frozen_until as frozen_until
 from apps.releases.models import Deployment, Release
 from apps.releases.services import configuration_locked
 from apps.tenants.scope import tenant_transaction

@@ -13,7 +13,8 @@ from django.utils.translation import gettext as _
 
 from apps.releases.change_models import BindingProposal, DeploymentEvent, FreezeWindow
 from apps.releases.comparing import Items
-from apps.releases.deploying import environment_before, frozen_until, pointer_of
+from apps.releases.deploying import pointer_of
+from apps.releases.environment_rules import environment_before, frozen_until
 from apps.releases.freezing import bindings_needed
 from apps.releases.history import environment_events
 from apps.releases.in_flight import OpenConversation, TurnRates, open_conversations, turn_rates

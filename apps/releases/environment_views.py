@@ -14,7 +14,6 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from apps.releases.config_admin import ConfigAdmin
-from apps.releases.deploying import environment_before
 from apps.releases.environment_acts import REFUSALS, Acting, act_do
 from apps.releases.environment_forms import (
     DecideForm,
@@ -25,6 +24,7 @@ from apps.releases.environment_forms import (
     ReasonForm,
     ShareForm,
 )
+from apps.releases.environment_rules import environment_before
 from apps.releases.environment_selectors import bindings_at
 from apps.releases.environment_shown import (
     environment_shown,

@@ -19,10 +19,10 @@ from apps.releases.change_acts import refusal_lines
 from apps.releases.choices import options_search
 from apps.releases.comparing import Items, items_changed, manifest_items
 from apps.releases.config_admin import ConfigAdmin
-from apps.releases.deploying import environment_before
 from apps.releases.diff_view import field_title, shown_difference, value_text
 from apps.releases.environment_acts import REFUSALS, Acting, act_do
 from apps.releases.environment_forms import ArriveForm, CanaryForm, MomentForm, RollBackForm
+from apps.releases.environment_rules import environment_before
 from apps.releases.environment_services import UnboundBindings
 from apps.releases.environment_shown import Way, releases_ran, removed_there, way_of
 from apps.releases.freezing import CorruptRelease, manifest_stored

@@ -34,7 +34,7 @@ from apps.tenants.scope import tenant_scope, tenant_transaction
 from apps.tenants.services import api_key_issue, tenant_create
 
 ENVIRONMENTS = ("staging", "production")
-SHARES = (2, 6)
+SHARES = (1, 5)
 STATIONS = ("alfa", "beta", "gama", "delta", "ômega")
 FOREVER = float("inf")
 CHOOSING_SECONDS = 0.03
