@@ -9,7 +9,7 @@ from apps.releases.change_models import ChangeRequest
 from apps.releases.change_publishing import break_glass_revert, request_publish, schedule_failed
 from apps.releases.change_refusals import ChangeRefused, WrongState
 from apps.releases.content import InvalidContent
-from apps.releases.environment_services import Frozen, UnboundBindings
+from apps.releases.deploying import Frozen, UnboundBindings
 from apps.releases.freezing import CorruptRelease
 from apps.releases.services import GateRefused
 from apps.tenants.scope import tenant_transaction

@@ -58,7 +58,7 @@ def _mine(actor: str) -> Q:
         person=actor, request=OuterRef("pk"), manifest_sha256=OuterRef("manifest_sha256")
     )
     waiting = Q(status=IN_REVIEW) & ~Q(author=actor) & ~Q(editors__contains=json.dumps(actor))
-    return edited | (waiting & ~Exists(decided))
+    return edited | (waiting & Q(~Exists(decided)))
 
 
 def heads_moved_at() -> Any:

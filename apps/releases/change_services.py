@@ -47,7 +47,7 @@ from apps.releases.models import ConfigItem, Revision
 from apps.releases.patching import patch_make
 from apps.releases.request_states import APPROVED, DRAFT
 from apps.releases.selectors import content_today
-from apps.releases.services import ForeignRevision, StaleBase
+from apps.releases.services import ForeignRevision, StaleBase, configuration_locked
 from apps.runtime.canonical import canonical_json
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import audit_append
@@ -94,7 +94,7 @@ def request_open(
         }
     )
     with tenant_transaction():
-        core.configuration_locked()
+        configuration_locked()
         newest = ChangeRequest.objects.aggregate(Max("number"))["number__max"] or 0
         request: ChangeRequest = ChangeRequest.objects.create(
             number=newest + 1, author=actor, **facts
@@ -224,7 +224,7 @@ def patch_save(
     labels = labels_validate(name=name, owner=owner, technical_owner=technical_owner, note=note)
     note = labels.pop("note")
     with tenant_transaction():
-        core.configuration_locked()
+        configuration_locked()
         item = _item(kind, slug)
         patch = _patch_of(request, kind, slug, actor)
         if patch is None or patch.base_id != (item.head_id if item else None):
@@ -242,7 +242,7 @@ def patch_archive(
     """
     note = labels_validate(note=note)["note"]
     with tenant_transaction():
-        core.configuration_locked()
+        configuration_locked()
         item = ConfigItem.objects.select_related("head").get(pk=item.pk)
         patch = _patch_of(request, item.kind, item.slug, actor)
         draft = _Draft(

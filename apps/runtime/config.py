@@ -98,7 +98,7 @@ def bindings(config: BaseModel) -> Iterator[FoundBinding]:
 def _marked(
     config: BaseModel, marker: type[Any], prefix: str = ""
 ) -> Iterator[tuple[str, Any, str]]:
-    for name, found in _places(type(config), marker):
+    for name, found in _places(type(config), marker):  # type: ignore[arg-type]
         yield from _walk(getattr(config, name), found, marker, f"{prefix}{name}")
 
 
