@@ -48,11 +48,12 @@ class Release:
         """Return every item of ``config_class`` by slug, slugs in alphabetical order."""
         key = f"all:{config_class.kind}"
         if key not in self.derived:
-            self.derived[key] = {
-                slug: item
-                for (kind, slug), item in sorted(self.items.items(), key=lambda i: i[0])
+            mine = [
+                (slug, item)
+                for (kind, slug), item in self.items.items()
                 if kind == config_class.kind
-            }
+            ]
+            self.derived[key] = dict(sorted(mine, key=lambda entry: entry[0]))
         return cast("dict[str, ConfigT]", self.derived[key])
 
 
