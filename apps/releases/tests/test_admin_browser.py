@@ -218,6 +218,33 @@ def test_filters_of_a_list__by_keyboard__open(screen: Page, world: World) -> Non
     screen.get_by_role("link", name="Archived").wait_for(state="visible")
 
 
+def test_request__by_keyboard__is_commented_and_turned_down(screen: Page, world: World) -> None:
+    with tenant_transaction(world.acme):
+        item_save(kind="prompt", slug="p", content={"system": "x"}, actor="a", owner="Olga")
+        request = request_open(actor="user:olga", title="Words", reason="Because")
+        content = {"system": "y"}
+        patch_save(actor="user:olga", kind="prompt", slug="p", content=content, request=request)
+        ChangeRequest.objects.filter(pk=request.pk).update(status="in_review")
+    screen.goto(request_link(request))
+    screen.wait_for_load_state("networkidle")
+    screen.locator("summary", has_text="Comment on this field").focus()
+    screen.keyboard.press("Enter")
+    screen.keyboard.press("Tab")
+    screen.keyboard.type("Why y?")
+    screen.keyboard.press("Tab")
+    screen.keyboard.press("Enter")
+    screen.locator(".ao-comment", has_text="Why y?").wait_for()
+    screen.locator("#id_decision_comment").focus()
+    screen.keyboard.type("Say it better")
+    # Approve is off: the request is bound to nothing yet. Then: request changes.
+    screen.keyboard.press("Tab")
+    screen.keyboard.press("Enter")
+    screen.wait_for_load_state("networkidle")
+    assert "Recorded: Changes requested." in screen.inner_text("#main")
+    with tenant_transaction(world.acme):
+        assert ChangeRequest.objects.get().status == "draft"
+
+
 @pytest.mark.parametrize("colours", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_pages_of_a_request__at_any_width_and_colour__do_not_scroll_sideways(
