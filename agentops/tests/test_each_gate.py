@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from agentops.demo_data import FOLDER
 from agentops.gates.agents import agents_in_service, unreachable_agents
 from agentops.gates.intents import intents_overlap, intents_shadowed
 from agentops.gates.items import kinds_named, missing_owners, unused_items
@@ -14,6 +15,8 @@ from agentops.gates.texts import prompt_variables, translations
 from agentops.gates.tools import actions_confirmed, arguments_filled, contract_pins, tool_pins
 from apps.agents.config import PromptConfig
 from apps.releases.gates import GateContext, ItemLabels, Problem, references_resolve, schema
+from apps.releases.portable.native import native_parse
+from apps.releases.portable.yaml_source import source_read
 from apps.runtime.config import KINDS, KindConfig
 from apps.runtime.release import Release
 
@@ -85,6 +88,27 @@ GATES = (
 def test_gate__a_release_in_order__has_nothing_against_it(gate: Any) -> None:
     found = gate(context(parent=parsed(FULL)))
     assert [problem for problem in found if problem.level != "passed"] == []
+
+
+@pytest.mark.parametrize(
+    ("tenant", "warned"), [("default", ["intents_overlap"]), ("tim", []), ("loja", [])]
+)
+def test_gates__demo_tenants__pass_with_the_one_overlap_that_they_demonstrate(
+    tenant: str, warned: list[str]
+) -> None:
+    portable = native_parse([source_read(FOLDER / f"{tenant}.yaml", tenant)])
+    items = {
+        (item.kind, item.slug): KINDS[item.kind].model_validate(dict(item.content))
+        for item in portable.items
+    }
+    none: ItemLabels = {"name": "", "owner": "", "technical_owner": ""}
+    labels: Any = {(i.kind, i.slug): {**none, **i.labels} for i in portable.items}
+    given = GateContext(1, "test", "", Release(sha256="", items=items), "", labels=labels)
+    found = {gate.__name__: gate(given) for gate in GATES}
+    objected = [
+        name for name, problems in found.items() if any(p.level != "passed" for p in problems)
+    ]
+    assert objected == warned
 
 
 # -- form and references -----------------------------------------------------------------------
