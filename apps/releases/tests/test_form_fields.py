@@ -224,7 +224,7 @@ def test_config_mapping__with_one_name_twice__is_refused_at_the_row() -> None:
 def test_errors_of_the_service__are_shown_at_their_field(field: str, target: str, db: None) -> None:
     initial, data = opened(ToolConfig, mcp_server="aaa", args_schema={"a": {}, "b": {}})
     form = posted(ToolConfig, initial, data)
-    item_form = ItemForm(QueryDict("base=1"), kind="tool", new=False)
+    item_form = ItemForm(QueryDict("base=1&request=new"), kind="tool", slug="t")
     item_form.is_valid()
     errors_show(item_form, form, [FieldError(field=field, message="It does not fit.")])
     found = [*item_form.error_list(), *form.error_list()]
