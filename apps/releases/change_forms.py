@@ -57,7 +57,7 @@ class FactsForm(forms.Form):
         widget=widgets.Choice(),
     )
     max_pin_hours = forms.IntegerField(
-        label=_("Longest pin in hours"), min_value=1, max_value=8760, widget=widgets.Number()
+        label=_("Longest pin in hours"), min_value=1, max_value=24 * 90, widget=widgets.Number()
     )
     reviewers = forms.CharField(
         label=_("Reviewers"),
