@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.utils.translation import gettext as _
 from rest_framework import serializers
 
 from apps.releases import change_services
@@ -77,12 +78,13 @@ def _choices(given: dict[str, Any]) -> dict[str, dict[str, Any]]:
     errors = {}
     for key, paths in given.items():
         if not isinstance(paths, dict):
-            errors[f"choices.{key}"] = ["path → choice is expected"]
+            errors[f"choices.{key}"] = [_("A place with its choice is expected.")]
             continue
         for path, choice in paths.items():
             valued = isinstance(choice, dict) and set(choice) == {"value"}
             if choice not in ("mine", "theirs") and not valued:
-                errors[f"choices.{key}.{path}"] = ['"mine", "theirs" or {"value": …} is expected']
+                text = _("Expected is “mine”, “theirs” or an object with “value”.")
+                errors[f"choices.{key}.{path}"] = [text]
     if errors:
         raise serializers.ValidationError(errors)
     return given

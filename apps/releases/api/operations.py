@@ -13,6 +13,7 @@ from typing import Any, ClassVar, cast
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
 from django.db.models import QuerySet
+from django.http import Http404
 from django.urls import URLPattern, path
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.utils import OpenApiResponse, extend_schema
@@ -24,6 +25,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from apps.releases.api.inputs import Given, Paging
+from apps.releases.content import UNSTORABLE
 from apps.tenants.acting import acting_with_key
 from apps.tenants.auth import Principal
 from apps.tenants.scope import tenant_transaction
@@ -133,6 +135,8 @@ def _method(operation: type[Operation]) -> Any:
     def respond(view: TenantApi, request: Request, **named: Any) -> Response:
         principal = cast("Principal", request.auth)
         principal.require(operation.scope)
+        if any(isinstance(part, str) and UNSTORABLE.search(part) for part in named.values()):
+            raise Http404  # Nothing is called so, and PostgreSQL would not even look.
         given = _given(operation, request)
         with tenant_transaction(principal.tenant_id), acting_with_key(principal.key):
             said = operation(principal=principal, **named).answer(**given)
