@@ -16,7 +16,7 @@ from kombu.exceptions import OperationalError
 
 from agentops import celery, policies
 from agentops.pipeline import turn_pipeline
-from agentops.runtime import SECRET_PREFIX, LoopThread, Runtime
+from agentops.runtime import SECRET_PREFIX, LoopThread, Runtime, secret_variable
 from apps.agents.calling import ModelCaller
 from apps.agents.providers.registry import Providers
 from apps.conversations import tasks
@@ -35,6 +35,11 @@ _starting = threading.Lock()
 def secret(variable: str) -> str:
     """Return the value of a variable that ``runtime.secret_variable`` named, "" when it is not set."""
     return os.environ.get(variable, "") if variable.startswith(SECRET_PREFIX) else ""
+
+
+def tenant_secret(tenant_slug: str, name: str) -> str:
+    """Return a tenant's secret by the name a binding or webhook has; named by ``TENANT_SECRET``."""
+    return secret(secret_variable(tenant_slug, name))
 
 
 def tag_key() -> str:
