@@ -51,7 +51,8 @@ OTHER_GROUPS: list[tuple[Any, list[tuple[Any, str, str, str]]]] = [
         _("Access"),
         [
             (_("Members"), "group", "tenants_membership", "members.view"),
-            (_("API keys"), "key", "tenants_apikey", "keys.view"),
+            # Whoever acts may have a key of their own.
+            (_("API keys"), "key", "tenants_apikey", "keys.view config.change changes.review"),
             (_("Audit trail"), "history_edu", "tenants_auditentry", "audit.view"),
         ],
     ),
@@ -140,11 +141,11 @@ def _link(title: Any, icon: str, page: str, permission: str | None) -> dict[str,
 
 
 def _permission(name: str | None) -> Callable[[HttpRequest], bool]:
-    """Return whether a person may see a page: with a tenant and the permission, or (no name) as a
-    platform admin."""
+    """Return whether a person may see a page: with a tenant and one of the permissions in
+    ``name``, or (no name) as a platform admin."""
     if name is None:
         return lambda request: bool(getattr(request.user, "is_superuser", False))
-    return lambda request: has_tenant() and bool(request.user.has_perm(name))
+    return lambda request: has_tenant() and any(map(request.user.has_perm, name.split()))
 
 
 def _url(page: str) -> str:

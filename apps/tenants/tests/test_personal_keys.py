@@ -133,6 +133,7 @@ class TestPages:
         assert as_bob.post(reverse(ADD), self.fields).status_code == 200
         own = self.key(world)
         assert own.person == world.bob
+        assert "/admin/tenants/apikey/" in as_bob.get("/admin/").content.decode()
         listed = as_bob.get(reverse("admin:tenants_apikey_changelist")).content.decode()
         assert f"ak_{own.prefix}…" in listed
         assert f"ak_{world.acme_key[3:11]}…" not in listed
