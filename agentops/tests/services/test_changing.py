@@ -63,10 +63,15 @@ def test_turns__while_releases_change_in_two_environments__each_run_on_one_that_
         print(f"{dict(by_environment)}, while {sum(place.acts.values())} acts: {place.acts}")
         print(f"on a release that was not legal: {len(verdict.illegal)}; ", end="")
         print(f"answered by another than its own: {len(verdict.wrong_answers)}")
-        print(f"canary: {verdict.share:.2f} % of {verdict.new_beside_canary} new conversations, ")
-        print(f"configured {verdict.configured_share:.2f} %; pinned conversations finished on ")
-        print(f"their release: {verdict.finished_on_theirs}, moved because it was taken back: ")
-        print(f"{verdict.moved_legally}, lost: {len(verdict.lost)}")
+        print(
+            f"canary: {verdict.share:.2f} % of {verdict.new_beside_canary} new conversations, ",
+            end="",
+        )
+        print(f"configured {verdict.configured_share:.2f} %")
+        print(f"conversations finished on their release: {verdict.finished_on_theirs}, ", end="")
+        print(
+            f"moved because it was taken back: {verdict.moved_legally}, lost: {len(verdict.lost)}"
+        )
     assert verdict.illegal == []
     assert verdict.lost == []
     assert verdict.wrong_answers == []
