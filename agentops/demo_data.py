@@ -15,7 +15,7 @@ from apps.governance.approval_models import Duty
 from apps.governance.duty_services import duty_grant
 from apps.releases.authority import setting_up
 from apps.releases.content import content_same, content_validate
-from apps.releases.environment_services import binding_set, release_deploy
+from apps.releases.environments.services import binding_set, release_deploy
 from apps.releases.models import Binding, ConfigItem, Deployment, Release, Revision
 from apps.releases.portable.native import Portable, PortableItem, native_parse
 from apps.releases.portable.transfer import tenant_import

@@ -215,12 +215,12 @@ CHANGE_LISTENERS: list[str] = [
 ]
 UNREAD_NOTICES = "apps.governance.notices.unread_count"
 TENANT_CHORES: list[str] = [
-    "apps.releases.change_chores.changes_due",
-    "apps.releases.canaries.canaries_watch",
+    "apps.releases.changes.chores.changes_due",
+    "apps.releases.environments.canaries.canaries_watch",
     "apps.governance.mailing.mail_send",
     "apps.governance.webhooks.webhooks_send",
 ]
-# Dotted names of what conversations know of a release: see ``releases.in_flight``.
+# Dotted names of what conversations know of a release: see ``releases.environments.in_flight``.
 OPEN_CONVERSATIONS = "apps.conversations.in_flight.open_conversations"
 TURN_RATES = "apps.conversations.in_flight.turn_rates"
 # Signs the records of releases; empty: a key derived from SECRET_KEY. Public keys of other
@@ -382,7 +382,7 @@ UNFOLD = {
     "SITE_SYMBOL": "hub",
     "SHOW_HISTORY": False,
     "SHOW_VIEW_ON_SITE": False,
-    "DASHBOARD_CALLBACK": "apps.releases.overview.overview",
-    "SCRIPTS": ["apps.releases.navigation.keyboard_script"],
-    "SIDEBAR": {"show_search": True, "navigation": "apps.releases.navigation.sidebar"},
+    "DASHBOARD_CALLBACK": "apps.releases.pages.overview.overview",
+    "SCRIPTS": ["apps.releases.pages.navigation.keyboard_script"],
+    "SIDEBAR": {"show_search": True, "navigation": "apps.releases.pages.navigation.sidebar"},
 }

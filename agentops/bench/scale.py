@@ -26,7 +26,7 @@ from django.urls import reverse  # noqa: E402
 
 from agentops.bench.scale_world import ScaleWorld, world_make  # noqa: E402
 from apps.releases.change_models import ChangeRequest  # noqa: E402
-from apps.releases.change_services import (  # noqa: E402
+from apps.releases.changes.services import (  # noqa: E402
     patch_save,
     request_decide,
     request_open,

@@ -19,10 +19,10 @@ from agentops.bench.in_process import words
 from apps.releases.authority import setting_up
 from apps.releases.change_models import ChangePatch, ChangeRequest, HeadMove
 from apps.releases.content import content_validate
-from apps.releases.environment_services import binding_set, release_deploy
+from apps.releases.environments.services import binding_set, release_deploy
 from apps.releases.freezing import manifest_of_rows
 from apps.releases.models import ConfigItem, Reference, Release, Revision
-from apps.releases.patching import patch_make
+from apps.releases.patches.patching import patch_make
 from apps.runtime.canonical import canonical_json, sha256_text
 from apps.runtime.config import references
 from apps.tenants.models import Role, Tenant, User

@@ -16,7 +16,7 @@ from django.test import Client
 from apps.gateway.tests.documented import described_for, document
 from apps.releases.authority import setting_up
 from apps.releases.change_models import ChangeRequest, DeploymentEvent
-from apps.releases.environment_services import release_deploy
+from apps.releases.environments.services import release_deploy
 from apps.releases.models import ConfigItem, Deployment, Release
 from apps.releases.services import item_save, release_publish
 from apps.tenants.models import AuditEntry, Role, User

@@ -19,7 +19,7 @@ from django.core.management import call_command  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
 from apps.releases.authority import setting_up  # noqa: E402
-from apps.releases.environment_services import release_deploy  # noqa: E402
+from apps.releases.environments.services import release_deploy  # noqa: E402
 from apps.releases.services import item_save, release_publish  # noqa: E402
 from apps.tenants.models import ApiKey, Tenant  # noqa: E402
 from apps.tenants.roles import KEY_SCOPES  # noqa: E402

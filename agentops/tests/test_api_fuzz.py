@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agentops.tests.governed_world import Governed
 from apps.gateway.tests.documented import document
-from apps.releases.change_services import patch_save, request_open
+from apps.releases.changes.services import patch_save, request_open
 from apps.tenants.scope import tenant_transaction
 
 pytestmark = [pytest.mark.django_db, pytest.mark.governed]

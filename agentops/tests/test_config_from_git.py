@@ -14,8 +14,8 @@ from agentops.demo_data import FOLDER
 from agentops.tests.governed_world import Governed
 from apps.releases.authority import ChangeRequestRequired, setting_up
 from apps.releases.change_models import BindingProposal, ChangeRequest
-from apps.releases.change_services import request_decide
-from apps.releases.environment_services import binding_set
+from apps.releases.changes.services import request_decide
+from apps.releases.environments.services import binding_set
 from apps.releases.models import Binding, ConfigItem, Deployment, Release
 from apps.releases.portable.native import native_parse
 from apps.releases.portable.transfer import tenant_import

@@ -14,7 +14,7 @@ from agentops import demo_data
 from agentops.demo_data import FOLDER, PEOPLE, TENANTS
 from apps.governance.duties import holders_of
 from apps.governance.raci import DUTIES
-from apps.releases.environment_services import binding_set, release_deploy
+from apps.releases.environments.services import binding_set, release_deploy
 from apps.releases.models import Binding, ConfigItem, Deployment, Release, Revision
 from apps.releases.portable.native import native_parse
 from apps.releases.portable.transfer import tenant_export, tenant_import

@@ -20,19 +20,19 @@ from agentops.tests.governed_world import Governed
 from agentops.tests.matrix import walker
 from agentops.tests.test_config_from_git import run
 from apps.releases.authority import ChangeRequestRequired
-from apps.releases.change_refusals import ChangeRefused
-from apps.releases.change_services import (
+from apps.releases.changes.refusals import ChangeRefused
+from apps.releases.changes.services import (
     patch_save,
     request_decide,
     request_open,
     request_publish,
     request_submit,
 )
-from apps.releases.environment_services import release_deploy, release_promote
+from apps.releases.environments.services import release_deploy, release_promote
 from apps.releases.models import Release
+from apps.releases.pages.uploading import files_pack
 from apps.releases.portable.transfer import tenant_import
 from apps.releases.services import item_save, release_publish
-from apps.releases.uploading import files_pack
 from apps.tenants.models import Role, User
 from apps.tenants.owned import AppendOnly
 from apps.tenants.scope import tenant_transaction

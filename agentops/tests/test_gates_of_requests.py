@@ -10,8 +10,8 @@ from apps.governance.evidence import evidence_record
 from apps.governance.gate_levels import gate_level_set
 from apps.releases.authority import setting_up
 from apps.releases.change_models import ChangeRequest
-from apps.releases.change_publishing import request_publish
-from apps.releases.change_services import patch_save, request_decide, request_open, request_submit
+from apps.releases.changes.publishing import request_publish
+from apps.releases.changes.services import patch_save, request_decide, request_open, request_submit
 from apps.releases.gates import gate_results_read
 from apps.releases.models import ConfigItem
 from apps.releases.services import GateRefused, item_save, release_publish

@@ -3,7 +3,7 @@
 import pytest
 
 from agentops.tests.governed_world import governed  # noqa: F401  # a fixture
-from apps.releases.change_services import (
+from apps.releases.changes.services import (
     patch_save,
     request_decide,
     request_open,

@@ -13,9 +13,9 @@ from unfold.decorators import display
 
 from apps.agents.models import Agent, MemoryPolicy, ModelProfile, Prompt
 from apps.releases.change_models import ChangePatch, ChangeRequest
-from apps.releases.kind_admin import KindAdmin
+from apps.releases.changes.states import OPEN
 from apps.releases.models import ConfigItem
-from apps.releases.request_states import OPEN
+from apps.releases.pages.kind_admin import KindAdmin
 
 STATUS_LABELS = {
     "active": gettext_lazy("active"),

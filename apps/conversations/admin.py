@@ -3,7 +3,7 @@
 from django.contrib import admin
 
 from apps.conversations.models import IdentityKey
-from apps.releases.kind_admin import KindAdmin
+from apps.releases.pages.kind_admin import KindAdmin
 
 
 @admin.register(IdentityKey)

@@ -9,7 +9,7 @@ from django.utils.module_loading import import_string
 
 from apps.conversations.choosing import Standing, release_choose, release_target
 from apps.conversations.models import Session
-from apps.releases.pointers import STAYING, Pointer
+from apps.releases.environments.pointers import STAYING, Pointer
 from apps.releases.selectors import release_load
 from apps.tenants.scope import current_tenant_id, tenant_transaction
 

@@ -11,7 +11,7 @@ conversations and the current release for the others, unless it may stay where i
 | ``force`` | never; and a message that waits to be taken runs on the target too (``turn_take``) |
 
 It can stay on what runs (the current release, the canary) and on what the pointer keeps; see
-``releases.pointers`` for what that is and how deployments follow each other. A release that was rolled
+``releases.environments.pointers`` for what that is and how deployments follow each other. A release that was rolled
 back and a canary that was stopped are not kept: from them everybody goes to the target.
 """
 
@@ -19,7 +19,7 @@ import hashlib
 from dataclasses import dataclass
 from uuid import UUID
 
-from apps.releases.pointers import FORCE, MIGRATE, STAYING, Pointer
+from apps.releases.environments.pointers import FORCE, MIGRATE, STAYING, Pointer
 
 POINTS = 10_000
 

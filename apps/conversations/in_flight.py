@@ -1,4 +1,4 @@
-"""What conversations know of a release: the functions behind the port ``releases.in_flight``."""
+"""What conversations know of a release: the functions behind the port ``releases.environments.in_flight``."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,7 @@ from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 
 from apps.conversations.models import Session, TurnRecord
-from apps.releases.in_flight import OpenConversation, TurnRates
+from apps.releases.environments.in_flight import OpenConversation, TurnRates
 from apps.releases.selectors import release_load
 from apps.tenants.scope import current_tenant_id, tenant_transaction
 
@@ -23,7 +23,7 @@ def open_conversations(
 ) -> tuple[int, list[OpenConversation]]:
     """Return how many conversations of ``environment`` are open, and the newest of them.
 
-    See ``releases.in_flight.open_conversations``. A conversation stands on the agent that answers in
+    See ``releases.environments.in_flight.open_conversations``. A conversation stands on the agent that answers in
     it, on the agent that was asked for, and on the policy of the state it is in.
     """
     wanted = {f"{kind}:{slug}" for kind, slug in using}

@@ -33,8 +33,8 @@ from apps.conversations.models import Message, OutboundMessage, Session, TurnRec
 from apps.conversations.record import turn_record
 from apps.conversations.sealing import seal, unseal
 from apps.conversations.stored import stored_id
+from apps.releases.environments.pointers import pointer_read
 from apps.releases.models import Deployment
-from apps.releases.pointers import pointer_read
 from apps.releases.selectors import release_load
 from apps.runtime.canonical import canonical_json
 from apps.runtime.ports import LeaseLost

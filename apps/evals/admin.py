@@ -3,7 +3,7 @@
 from django.contrib import admin
 
 from apps.evals.models import JudgePolicy
-from apps.releases.kind_admin import KindAdmin
+from apps.releases.pages.kind_admin import KindAdmin
 
 
 @admin.register(JudgePolicy)

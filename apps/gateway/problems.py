@@ -15,7 +15,7 @@ from rest_framework.response import Response
 from rest_framework.views import exception_handler as drf_handler
 
 from apps.governance.refusals import refusal_of as governance_refusal_of
-from apps.releases.refusals import Refusal, refusal_of
+from apps.releases.api.refusals import Refusal, refusal_of
 
 TITLES = {
     400: "Bad request",

@@ -13,7 +13,7 @@ from apps.governance.duties import duties_held
 from apps.governance.quorums import DEFAULTS as QUORUMS
 from apps.governance.quorums import Quorum
 from apps.governance.risk import risk_class, risks
-from apps.releases.change_policy import HeldDuty, ItemEdit, Requirement, Risk
+from apps.releases.changes.policy import HeldDuty, ItemEdit, Requirement, Risk
 
 
 def raci_matrix() -> dict[str, dict[str, str]]:

@@ -34,7 +34,7 @@ from apps.governance.quorums import AT_LEAST
 from apps.governance.raci import ACTIVITIES, DUTIES
 from apps.governance.responsibility_selectors import DUTY_LABELS, RISK_LABELS, responsibilities
 from apps.governance.responsibility_services import quorum_set, raci_set
-from apps.releases.config_admin import ConfigAdmin
+from apps.releases.pages.config_admin import ConfigAdmin
 from apps.tenants.models import Membership, User
 from apps.tenants.tenant_admin import actor_of
 

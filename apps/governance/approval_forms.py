@@ -15,7 +15,7 @@ from apps.governance.governing import GovernanceRefused
 from apps.governance.quorums import AT_LEAST, AT_MOST
 from apps.governance.raci import DUTIES, LETTERS
 from apps.governance.responsibility_selectors import DUTY_LABELS
-from apps.releases import widgets
+from apps.releases.pages import widgets
 from apps.tenants.models import User
 
 LETTER_LABELS = {

@@ -6,9 +6,9 @@ from typing import Any
 
 from apps.governance.approval_models import Duty
 from apps.governance.duties import holders_of, person_of
-from apps.releases.change_events import ChangeEvent
 from apps.releases.change_models import Approval, ChangeComment
-from apps.releases.change_policy import change_policy
+from apps.releases.changes.events import ChangeEvent
+from apps.releases.changes.policy import change_policy
 from apps.tenants.models import Membership, Role, User
 
 AUTHORS, REVIEWERS, MISSING, PARTICIPANTS = "authors", "reviewers", "missing", "participants"

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from apps.governance.approval_models import Duty, DutyAssignment
 from apps.governance.raci import DUTIES
-from apps.releases.change_policy import HeldDuty
+from apps.releases.changes.policy import HeldDuty
 from apps.tenants.models import Membership, Role, User
 
 OF_ROLE: dict[str, tuple[str, ...]] = {

@@ -19,7 +19,7 @@ from apps.governance.governing import (
     is_governor,
 )
 from apps.governance.raci import DUTIES
-from apps.releases.change_events import ChangeEvent, change_told
+from apps.releases.changes.events import ChangeEvent, change_told
 from apps.releases.services import configuration_locked
 from apps.tenants.models import User
 from apps.tenants.scope import tenant_transaction

@@ -16,7 +16,7 @@ from apps.governance.approval_models import Notification, WebhookDelivery, Webho
 from apps.governance.notices import TITLES, notices_of, notices_read
 from apps.governance.webhook_services import FAMILIES, InvalidWebhook, webhook_check, webhook_save
 from apps.governance.webhooks import delivery_test
-from apps.releases.config_admin import ConfigAdmin
+from apps.releases.pages.config_admin import ConfigAdmin
 from apps.tenants.tenant_admin import actor_of
 
 PAGE = 50

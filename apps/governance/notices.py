@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from apps.governance.approval_models import Notification, WebhookEndpoint
 from apps.governance.audiences import people_told, tenant_admins
-from apps.releases.change_events import ChangeEvent
+from apps.releases.changes.events import ChangeEvent
 from apps.tenants.models import User
 from apps.tenants.scope import tenant_transaction
 

@@ -25,7 +25,7 @@ from apps.governance.contracts import contract_save, contracts_shown
 from apps.governance.evidence import evidence_record
 from apps.governance.gate_levels import InvalidGateLevel, gate_level_set, gates_shown
 from apps.governance.proof_forms import CompatibilityForm, ContractForm, EvidenceForm
-from apps.releases.config_admin import ConfigAdmin
+from apps.releases.pages.config_admin import ConfigAdmin
 from apps.tenants.tenant_admin import actor_of
 
 

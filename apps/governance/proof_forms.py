@@ -11,7 +11,7 @@ from unfold.widgets import INPUT_CLASSES
 from apps.governance.approval_forms import RulesForm
 from apps.governance.approval_models import ContractVersion, Evidence
 from apps.governance.governing import GovernanceRefused
-from apps.releases import widgets
+from apps.releases.pages import widgets
 
 
 def _day(label: Any, **kwargs: Any) -> forms.DateField:

@@ -10,7 +10,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from apps.releases.change_policy import ItemEdit
+from apps.releases.changes.policy import ItemEdit
 
 PLATFORM, DOMAIN, INTEGRATION = "platform", "domain", "integration"
 SRE, SECURITY = "sre", "security"

@@ -18,7 +18,7 @@ from apps.governance.duties import person_of
 from apps.governance.evidence import link_error
 from apps.governance.governing import GovernanceRefused
 from apps.governance.readiness_checklist import CHECKLIST, EXEMPTIBLE, TOPICS, Section, Text
-from apps.releases.change_policy import change_policy
+from apps.releases.changes.policy import change_policy
 from apps.releases.models import ConfigItem
 from apps.releases.services import configuration_locked
 from apps.tenants.scope import tenant_transaction

@@ -26,7 +26,7 @@ from apps.governance.readiness import (
     readiness_of,
     readiness_set,
 )
-from apps.releases.config_admin import ConfigAdmin
+from apps.releases.pages.config_admin import ConfigAdmin
 from apps.tenants.tenant_admin import actor_of
 
 PAGE = 50

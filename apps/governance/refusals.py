@@ -1,9 +1,9 @@
-"""What the API answers when governance refuses; see ``apps/releases/refusals.py``."""
+"""What the API answers when governance refuses; see ``apps/releases/api/refusals.py``."""
 
 from apps.governance.duty_services import DutyNotHeld, SelfGrant
 from apps.governance.governing import GovernanceRefused, NotAGovernor, PersonRequired
 from apps.governance.readiness import NoSuchCheck, SelfExemption
-from apps.releases.refusals import Refusal
+from apps.releases.api.refusals import Refusal
 
 FORBIDDEN = (PersonRequired, NotAGovernor, SelfGrant, DutyNotHeld, SelfExemption)
 

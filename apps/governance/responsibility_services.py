@@ -20,7 +20,7 @@ from apps.governance.raci import (
     accountable,
     row_problems,
 )
-from apps.releases.change_events import ChangeEvent, change_told
+from apps.releases.changes.events import ChangeEvent, change_told
 from apps.releases.services import configuration_locked
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import audit_append

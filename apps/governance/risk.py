@@ -22,8 +22,8 @@ from apps.governance.weakening import (
     tools,
 )
 from apps.governance.weakening.edited import Content, Edited, Finder, defaults
-from apps.releases.change_policy import RISKS, ItemEdit, Risk
-from apps.releases.diff import content_diff
+from apps.releases.changes.policy import RISKS, ItemEdit, Risk
+from apps.releases.patches.diff import content_diff
 
 COSMETIC, BEHAVIOUR, WEAKENING = RISKS
 # Without an item of these kinds, what their class says by itself holds.

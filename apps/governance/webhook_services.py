@@ -8,8 +8,12 @@ from django.utils.translation import gettext as _
 
 from apps.governance.approval_models import WebhookEndpoint
 from apps.governance.posting import AddressRefused, address_parse
-from apps.releases.binding_values import InvalidBinding, address_check, credential_check
-from apps.releases.change_events import EVENTS
+from apps.releases.changes.events import EVENTS
+from apps.releases.environments.binding_values import (
+    InvalidBinding,
+    address_check,
+    credential_check,
+)
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import audit_append
 

@@ -16,19 +16,19 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from unfold.decorators import display
 
-from apps.releases import change_admin as change_admin
-from apps.releases import environment_views, history_views, transfer_views, views
 from apps.releases.authority import authority_held
-from apps.releases.binding_services import needs_approval
-from apps.releases.binding_values import InvalidBinding, binding_check
-from apps.releases.config_admin import ConfigAdmin
-from apps.releases.environment_services import (
+from apps.releases.environments.binding_services import needs_approval
+from apps.releases.environments.binding_values import InvalidBinding, binding_check
+from apps.releases.environments.services import (
     BindingInUse,
     BindingNeedsApproval,
     binding_remove,
     binding_set,
 )
 from apps.releases.models import Binding, Deployment, Release
+from apps.releases.pages import change_admin as change_admin
+from apps.releases.pages import environment_views, history_views, transfer_views, views
+from apps.releases.pages.config_admin import ConfigAdmin
 from apps.tenants.tenant_admin import actor_of
 
 

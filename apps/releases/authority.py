@@ -1,6 +1,6 @@
 """Who may move a head, publish, or point an environment elsewhere past a change request.
 
-Everything live is changed by ``change_services`` and ``environment_services``, which check approvals,
+Everything live is changed by ``changes.services`` and ``environments.services``, which check approvals,
 hops and windows. Below them stand functions that just do it; each begins with ``authority_required``.
 ``setting_up`` is the only other way to them: for the first configuration of a tenant, by an operator's
 command. It is one name to look for, and what it does is in the audit trail like anything else.

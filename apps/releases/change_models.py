@@ -6,13 +6,13 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
+from apps.releases.changes.states import OPEN
 from apps.releases.models import ConfigItem, Release, Revision, environment_choices
-from apps.releases.request_states import OPEN
 from apps.tenants.owned import TenantOwned
 
 
 class ChangeRequest(TenantOwned):
-    """A set of field patches on its way live. Its states are those of ``request_states``.
+    """A set of field patches on its way live. Its states are those of ``changes.states``.
 
     ``manifest_sha256`` is the manifest that publishing it would make, as it was when it was last
     submitted, rebased or edited: gate results, approvals and the publication are bound to it.

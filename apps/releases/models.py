@@ -130,7 +130,7 @@ def environment_choices() -> list[tuple[str, str]]:
 class Deployment(TenantOwned):
     """Which release an environment runs, and a canary beside it: the only mutable pointer.
 
-    ``in_flight`` and ``max_pin_hours`` say what becomes of conversations that are open when the
+    ``environments.in_flight`` and ``max_pin_hours`` say what becomes of conversations that are open when the
     release arrives (``since``). ``canary_rules``: when a canary stops by itself, canonical text.
     ``bindings_version`` rises with every change of the environment's bindings; a turn takes it over
     when it is accepted, so a process keeps resolved bindings per version and asks nothing again.

@@ -12,10 +12,10 @@ from django.db.models import F, QuerySet
 from pydantic import ValidationError
 
 from apps.releases.cache import BoundedCache
-from apps.releases.diff import FieldChange, content_diff
+from apps.releases.environments.pointers import Pointer, pointer_read
 from apps.releases.freezing import CorruptRelease
 from apps.releases.models import Binding, ConfigItem, Deployment, Reference, Release, Revision
-from apps.releases.pointers import Pointer, pointer_read
+from apps.releases.patches.diff import FieldChange, content_diff
 from apps.runtime import release as runtime_release
 from apps.runtime.canonical import sha256_text
 from apps.runtime.config import KINDS, references

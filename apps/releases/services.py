@@ -1,6 +1,6 @@
 """Writes: items, their revisions, releases. All inside a tenant scope.
 
-These are what ``change_services`` does once a request is approved; each asks ``authority``. Every
+These are what ``changes.services`` does once a request is approved; each asks ``authority``. Every
 function is one transaction: the change, then its audit entry. ``actor`` is a principal's name.
 Writers of one tenant's configuration queue (see ``configuration_locked``).
 """

@@ -2,7 +2,7 @@
 
 from django.contrib import admin
 
-from apps.releases.kind_admin import KindAdmin
+from apps.releases.pages.kind_admin import KindAdmin
 from apps.routing.models import Intent, RoutingPolicy, StatePolicy
 
 

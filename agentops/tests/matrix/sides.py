@@ -41,7 +41,7 @@ from apps.releases.change_models import (
     FreezeWindow,
     HeadMove,
 )
-from apps.releases.environment_services import binding_set, release_deploy
+from apps.releases.environments.services import binding_set, release_deploy
 from apps.releases.kinds import proxies
 from apps.releases.models import Binding, Deployment, Reference, Release, Revision
 from apps.releases.services import item_save, release_publish

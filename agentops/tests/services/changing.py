@@ -17,7 +17,8 @@ from uuid import UUID
 from agentops.tests.services.tenant import ACTOR
 from apps.conversations.choosing import Standing, release_choose, release_target
 from apps.releases.authority import setting_up
-from apps.releases.environment_services import (
+from apps.releases.environments.pointers import Pointer
+from apps.releases.environments.services import (
     canary_change,
     canary_finish,
     canary_start,
@@ -26,7 +27,6 @@ from apps.releases.environment_services import (
     release_roll_back,
 )
 from apps.releases.models import Release
-from apps.releases.pointers import Pointer
 from apps.releases.selectors import deployed_pointer
 from apps.releases.services import item_save, release_publish
 from apps.tenants.models import Tenant

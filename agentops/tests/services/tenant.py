@@ -7,7 +7,7 @@ from django.conf import settings
 
 from apps.conversations.models import OutboundMessage
 from apps.releases.authority import setting_up
-from apps.releases.environment_services import binding_set, release_deploy
+from apps.releases.environments.services import binding_set, release_deploy
 from apps.releases.services import item_save, release_publish
 from apps.tenants.models import Tenant
 from apps.tenants.roles import KEY_SCOPES

@@ -15,7 +15,7 @@ from apps.governance.tests.sending import environment_of
 from apps.governance.webhook_services import webhook_save
 from apps.governance.webhooks import delivery_test
 from apps.releases.change_models import ChangeRequest
-from apps.releases.change_services import (
+from apps.releases.changes.services import (
     patch_save,
     request_break_glass,
     request_decide,

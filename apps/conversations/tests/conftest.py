@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from apps.conversations.services import Accepted, turn_accept
-from apps.releases.environment_services import binding_set, release_deploy
+from apps.releases.environments.services import binding_set, release_deploy
 from apps.releases.services import item_save, release_publish
 from apps.runtime.turn import Caller, Inbound
 from apps.tenants.models import Tenant

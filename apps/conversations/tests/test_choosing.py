@@ -13,7 +13,7 @@ from apps.conversations.choosing import (
     release_target,
     share_point,
 )
-from apps.releases.pointers import (
+from apps.releases.environments.pointers import (
     MOST_KEPT,
     Pointer,
     kept_after,

@@ -17,9 +17,10 @@ from apps.conversations.models import Session, TurnRecord
 from apps.conversations.services import OtherEnvironment, UnknownAgent
 from apps.conversations.tests.conftest import ENVIRONMENT, Say, save
 from apps.conversations.tests.test_run_turn import take, walked
-from apps.releases.canaries import canaries_watch
 from apps.releases.change_models import DeploymentEvent
-from apps.releases.environment_services import (
+from apps.releases.environments.canaries import canaries_watch
+from apps.releases.environments.pointers import Pointer, pointer_text
+from apps.releases.environments.services import (
     binding_set,
     canary_change,
     canary_finish,
@@ -29,7 +30,6 @@ from apps.releases.environment_services import (
     release_roll_back,
 )
 from apps.releases.models import ConfigItem, Deployment, Release
-from apps.releases.pointers import Pointer, pointer_text
 from apps.releases.selectors import caches_clear, deployed_pointer
 from apps.releases.services import item_archive, release_publish
 from apps.runtime.canonical import canonical_json

@@ -12,7 +12,7 @@ from apps.governance.approval_models import DutyAssignment, RaciEntry, RiskQuoru
 from apps.governance.duties import OF_ROLE, duty_holders, holders_of
 from apps.governance.quorums import Quorum
 from apps.governance.raci import ACTIVITIES, DUTIES, LETTERS, accountable
-from apps.releases.change_policy import HeldDuty, ItemEdit, change_policy
+from apps.releases.changes.policy import HeldDuty, ItemEdit, change_policy
 from apps.tenants.models import Membership, Role, User
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import membership_grant

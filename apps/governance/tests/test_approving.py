@@ -13,13 +13,13 @@ from apps.governance.duty_services import duty_delegate, duty_end, duty_grant
 from apps.governance.responsibility_services import quorum_set, raci_set
 from apps.releases.authority import setting_up
 from apps.releases.change_models import ChangeRequest
-from apps.releases.change_publishing import (
+from apps.releases.changes.publishing import (
     break_glass_ratify,
     request_break_glass,
     request_publish,
 )
-from apps.releases.change_selectors import request_view
-from apps.releases.change_services import (
+from apps.releases.changes.selectors import request_view
+from apps.releases.changes.services import (
     ApprovalsMissing,
     NotAnApprover,
     SelfApproval,
@@ -28,7 +28,7 @@ from apps.releases.change_services import (
     request_open,
     request_submit,
 )
-from apps.releases.environment_services import release_deploy
+from apps.releases.environments.services import release_deploy
 from apps.releases.models import ConfigItem
 from apps.releases.services import item_save, release_publish
 from apps.tenants.models import Role, User

@@ -10,8 +10,8 @@ from django.urls import reverse
 from apps.governance.approval_models import Notification
 from apps.governance.audiences import AUDIENCE
 from apps.governance.notices import TITLES, change_noticed, notices_read, unread_count
-from apps.releases.change_events import EVENTS, ChangeEvent
 from apps.releases.change_models import Approval, ChangeComment, ChangeRequest
+from apps.releases.changes.events import EVENTS, ChangeEvent
 from apps.tenants.models import Role, User
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import membership_grant

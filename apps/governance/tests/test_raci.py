@@ -15,7 +15,7 @@ from apps.governance.raci import (
     responsible,
     row_problems,
 )
-from apps.releases.change_policy import ItemEdit
+from apps.releases.changes.policy import ItemEdit
 from apps.runtime.config import KINDS
 
 # activity, Platform, Domain, Integration, SRE, Security: the table as it is written there.

@@ -15,7 +15,7 @@ from apps.governance.responsibility_services import (
     raci_set,
 )
 from apps.governance.tests.test_duty_services import told as told
-from apps.releases.change_policy import ItemEdit
+from apps.releases.changes.policy import ItemEdit
 from apps.tenants.models import AuditEntry
 from apps.tenants.scope import tenant_transaction
 

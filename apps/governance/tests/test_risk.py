@@ -14,7 +14,7 @@ from apps.governance.weakening import judges, rails
 from apps.governance.weakening.edited import defaults
 from apps.governance.weakening.locked import LOCKED_FIELDS
 from apps.governance.weakening.strength import SEVERAL_ACTIONS
-from apps.releases.change_policy import ItemEdit
+from apps.releases.changes.policy import ItemEdit
 from apps.releases.content import content_validate
 from apps.releases.tests.contents import contents
 from apps.runtime.config import KINDS

@@ -15,8 +15,8 @@ from apps.governance.approval_models import Notification, WebhookDelivery, Webho
 from apps.governance.tests.hooks import receiving
 from apps.governance.webhook_services import InvalidWebhook, webhook_save
 from apps.governance.webhooks import ATTEMPTS, CLAIM, change_delivered, webhooks_send
-from apps.releases.change_events import ChangeEvent
 from apps.releases.change_models import ChangeRequest
+from apps.releases.changes.events import ChangeEvent
 from apps.tenants.chores import chores_run
 from apps.tenants.models import AuditEntry, Tenant
 from apps.tenants.scope import tenant_transaction

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.governance.weakening.edited import Edited, mapping
-from apps.releases.places import field_path
+from apps.releases.patches.places import field_path
 from apps.runtime.canonical import canonical_json
 
 # Lists of which only the members count.

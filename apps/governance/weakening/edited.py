@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from apps.releases.change_policy import ItemEdit
+from apps.releases.changes.policy import ItemEdit
 from apps.runtime.config import KINDS, KindConfig
 
 Content = Mapping[str, Any]

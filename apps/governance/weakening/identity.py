@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from apps.governance.weakening.edited import Edited, mapping
-from apps.releases.places import field_path
+from apps.releases.patches.places import field_path
 
 
 def assertable(edited: Edited) -> Iterator[str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from apps.governance.weakening.edited import Content, Edited, Finder, entries, number
 from apps.governance.weakening.strength import STRENGTH
-from apps.releases.places import entry_path
+from apps.releases.patches.places import entry_path
 
 # What ``JudgeRule`` of a sibling app says by itself.
 THRESHOLD, ON_FAIL = 0.6, "retry"

@@ -8,7 +8,7 @@ from apps.governance.rails.pinj import THRESHOLD
 from apps.governance.rails.vloop import REPEATS, WINDOW
 from apps.governance.weakening.edited import Content, Edited, Finder, entries, mapping, number
 from apps.governance.weakening.strength import is_relaxed
-from apps.releases.places import entry_path
+from apps.releases.patches.places import entry_path
 
 PHASES = ("input", "output")
 

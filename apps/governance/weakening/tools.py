@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from apps.governance.weakening.edited import Content, Edited, mapping, values
-from apps.releases.places import field_path
+from apps.releases.patches.places import field_path
 
 
 def action_added(edited: Edited) -> Iterator[str]:

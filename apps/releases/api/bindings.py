@@ -6,12 +6,12 @@ from django.shortcuts import get_object_or_404
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied
 
-from apps.releases import environment_services as environments
 from apps.releases.api.environments import environment_or_404
 from apps.releases.api.inputs import Given, Nothing, Paging
 from apps.releases.api.operations import Operation, Page, page_of
 from apps.releases.api.shapes import BindingShape, ProposalShape
 from apps.releases.change_models import BindingProposal
+from apps.releases.environments import services as environments
 from apps.releases.models import Binding
 
 

@@ -5,10 +5,10 @@ from typing import Any
 from django.utils.translation import gettext as _
 from rest_framework import serializers
 
-from apps.releases import change_services
 from apps.releases.api.changes import ChangeOperation, change_or_404
 from apps.releases.api.inputs import EnvironmentField, Given, JsonObject
 from apps.releases.change_models import Approval, ChangeRequest
+from apps.releases.changes import services as change_services
 
 DECISIONS = [
     choice for choice in Approval.Decision.choices if choice[0] != Approval.Decision.RATIFY

@@ -6,13 +6,13 @@ from django.http import Http404
 from django.shortcuts import get_object_or_404
 from rest_framework import serializers
 
-from apps.releases import change_services
 from apps.releases.api.inputs import EnvironmentField, Given, Nothing, Paging
 from apps.releases.api.items import ItemContent, item_or_404, name_or_404
 from apps.releases.api.operations import Operation, Page, page_of
 from apps.releases.api.shapes import ChangeRow, ChangeShape, CommentShape
 from apps.releases.change_models import ChangeComment, ChangePatch, ChangeRequest
-from apps.releases.change_selectors import QUEUES, RequestView, request_view, requests_queue
+from apps.releases.changes import services as change_services
+from apps.releases.changes.selectors import QUEUES, RequestView, request_view, requests_queue
 
 
 def change_or_404(number: int) -> ChangeRequest:

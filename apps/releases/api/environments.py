@@ -9,13 +9,13 @@ from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from rest_framework import serializers
 
-from apps.releases import environment_services as environments
 from apps.releases.api.inputs import Given, Moment, Nothing, Paging
 from apps.releases.api.operations import Operation, Page, page_of
 from apps.releases.api.releases import release_or_404
 from apps.releases.api.shapes import EnvironmentShape, EventShape, FreezeShape, ReleaseRow, Shape
 from apps.releases.change_models import ChangeRequest, FreezeWindow
-from apps.releases.history import environment_at, environment_events, environments_now
+from apps.releases.environments import services as environments
+from apps.releases.evidence.history import environment_at, environment_events, environments_now
 from apps.releases.models import Deployment
 
 

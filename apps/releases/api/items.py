@@ -6,7 +6,6 @@ from django.http import Http404
 from django.utils import timezone
 from rest_framework import serializers
 
-from apps.releases import change_services
 from apps.releases.api.inputs import Given, JsonObject, Moment, Paging
 from apps.releases.api.operations import Operation, Page, page_of
 from apps.releases.api.shapes import (
@@ -18,10 +17,11 @@ from apps.releases.api.shapes import (
     RevisionRow,
     Shape,
 )
-from apps.releases.blast_radius import BlastRadius, blast_radius
-from apps.releases.change_selectors import request_view
+from apps.releases.changes import services as change_services
+from apps.releases.changes.selectors import request_view
 from apps.releases.content import slug_is_valid
-from apps.releases.history import configuration_at, item_at, release_newest_at
+from apps.releases.evidence.blast_radius import BlastRadius, blast_radius
+from apps.releases.evidence.history import configuration_at, item_at, release_newest_at
 from apps.releases.models import ConfigItem
 from apps.releases.selectors import item_heads, item_history, item_used_by
 from apps.runtime.config import KINDS

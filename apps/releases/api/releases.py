@@ -9,10 +9,10 @@ from rest_framework import serializers
 from apps.releases.api.inputs import Given, Paging
 from apps.releases.api.operations import Operation, Page, page_of
 from apps.releases.api.shapes import AnyJson, FieldChangeShape, ReleaseRow, Shape
-from apps.releases.comparing import items_changed, manifest_items
+from apps.releases.evidence.record import record_sign, release_record
 from apps.releases.freezing import manifest_stored
 from apps.releases.models import Release
-from apps.releases.record import record_sign, release_record
+from apps.releases.patches.comparing import items_changed, manifest_items
 
 EVERY_ITEM = 1_000_000
 

@@ -10,11 +10,11 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.utils.translation import gettext as _
 
+from apps.releases.api.refusals import refusal_of
 from apps.releases.change_models import ChangeRequest
 from apps.releases.portable.files import sources_read
 from apps.releases.portable.native import Portable, native_parse
 from apps.releases.portable.yaml_source import SourceRefused
-from apps.releases.refusals import refusal_of
 from apps.tenants.models import Membership, Tenant
 from apps.tenants.roles import permissions_of
 from apps.tenants.scope import tenant_transaction

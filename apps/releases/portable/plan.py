@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from apps.releases.change_policy import RISKS
-from apps.releases.change_selectors import PatchView, RequestView
-from apps.releases.diff import FieldChange, text_lines
+from apps.releases.changes.policy import RISKS
+from apps.releases.changes.selectors import PatchView, RequestView
+from apps.releases.patches.diff import FieldChange, text_lines
 from apps.releases.portable.proposing import Proposed
 
 SIGNS = {"created": "+", "changed": "~", "archived": "-"}

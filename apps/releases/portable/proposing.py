@@ -14,13 +14,12 @@ from django.conf import settings
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from apps.releases import change_core as core
-from apps.releases.binding_values import InvalidBinding
-from apps.releases.change_approvals import terms_digest
-from apps.releases.change_candidate import candidate_make
 from apps.releases.change_models import BindingProposal, ChangePatch, ChangeRequest
-from apps.releases.change_selectors import RequestView, request_view
-from apps.releases.change_services import (
+from apps.releases.changes import core as core
+from apps.releases.changes.approvals import terms_digest
+from apps.releases.changes.candidate import candidate_make
+from apps.releases.changes.selectors import RequestView, request_view
+from apps.releases.changes.services import (
     patch_archive,
     patch_drop,
     patch_save,
@@ -28,19 +27,20 @@ from apps.releases.change_services import (
     request_open,
     request_withdraw,
 )
+from apps.releases.changes.states import OPEN
 from apps.releases.content import InvalidContent, content_same, content_validate
-from apps.releases.environment_services import (
+from apps.releases.environments.binding_values import InvalidBinding
+from apps.releases.environments.services import (
     UnknownEnvironment,
     binding_propose,
     binding_set,
 )
 from apps.releases.gates import Problem as Finding
 from apps.releases.models import Binding, ConfigItem
-from apps.releases.patching import patch_make
+from apps.releases.patches.patching import patch_make
 from apps.releases.portable.native import Portable, PortableBinding, PortableItem
 from apps.releases.portable.transfer import Change
 from apps.releases.portable.yaml_source import Problem, SourceRefused
-from apps.releases.request_states import OPEN
 from apps.releases.selectors import content_today, item_heads
 from apps.releases.services import configuration_locked
 from apps.runtime.canonical import canonical_json

@@ -9,9 +9,9 @@ from django.db import transaction
 from django.db.models import F
 from django.utils.translation import gettext as _
 
-from apps.releases.binding_values import InvalidBinding
 from apps.releases.content import InvalidContent
-from apps.releases.environment_services import UnknownEnvironment, binding_set
+from apps.releases.environments.binding_values import InvalidBinding
+from apps.releases.environments.services import UnknownEnvironment, binding_set
 from apps.releases.models import Binding, ConfigItem, Reference
 from apps.releases.portable.native import (
     Portable,

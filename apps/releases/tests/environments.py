@@ -7,9 +7,9 @@ import pytest
 
 from apps.releases.authority import setting_up
 from apps.releases.change_models import ChangeRequest, DeploymentEvent
-from apps.releases.environment_services import release_deploy
+from apps.releases.environments.pointers import Pointer
+from apps.releases.environments.services import release_deploy
 from apps.releases.models import Deployment, Release
-from apps.releases.pointers import Pointer
 from apps.releases.selectors import deployed_pointer
 from apps.releases.services import release_publish
 from apps.releases.tests.conftest import save

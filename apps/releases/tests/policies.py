@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from apps.releases.change_policy import HeldDuty, ItemEdit, Requirement, Risk
+from apps.releases.changes.policy import HeldDuty, ItemEdit, Requirement, Risk
 
 DUTIES: dict[str, tuple[HeldDuty, ...]] = {
     "user:otto": (HeldDuty("sre"),),

@@ -30,8 +30,8 @@ def main(tenant_id: int, actor: str) -> None:
 
 def _request(tenant_id: int, actor: str, number: int) -> tuple[object, ...]:
     from apps.releases.change_models import ChangeRequest
-    from apps.releases.change_publishing import request_publish
-    from apps.releases.change_refusals import ChangeRefused
+    from apps.releases.changes.publishing import request_publish
+    from apps.releases.changes.refusals import ChangeRefused
     from apps.tenants.scope import tenant_scope, tenant_transaction
 
     with tenant_scope(tenant_id):

@@ -12,10 +12,10 @@ from django.test import Client
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from apps.releases.change_models import ChangeRequest
-from apps.releases.change_selectors import patched_content
-from apps.releases.change_services import comment_add, patch_save, request_open
-from apps.releases.links import item_link, list_link, request_link
+from apps.releases.changes.selectors import patched_content
+from apps.releases.changes.services import comment_add, patch_save, request_open
 from apps.releases.models import ConfigItem, Revision
+from apps.releases.pages.links import item_link, list_link, request_link
 from apps.releases.portable.files import sources_read
 from apps.releases.portable.native import native_parse
 from apps.releases.portable.transfer import tenant_import

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from apps.releases.authority import setting_up
-from apps.releases.binding_values import InvalidBinding, binding_check
 from apps.releases.change_models import BindingProposal
 from apps.releases.content import InvalidContent
-from apps.releases.environment_services import (
+from apps.releases.environments.binding_values import InvalidBinding, binding_check
+from apps.releases.environments.services import (
     BindingInUse,
     BindingNeedsApproval,
     NotResponsible,

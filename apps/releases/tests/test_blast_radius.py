@@ -10,10 +10,10 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.releases.blast_radius import blast_radius, reaching, releases_containing
 from apps.releases.change_models import ChangePatch, ChangeRequest
-from apps.releases.environment_services import binding_set, release_deploy
-from apps.releases.in_flight import OpenConversation
+from apps.releases.environments.in_flight import OpenConversation
+from apps.releases.environments.services import binding_set, release_deploy
+from apps.releases.evidence.blast_radius import blast_radius, reaching, releases_containing
 from apps.releases.services import item_archive, release_publish
 from apps.releases.tests.conftest import item, save
 from apps.tenants.scope import tenant_transaction

@@ -7,10 +7,11 @@ import pytest
 from django.utils import timezone
 
 from apps.releases.authority import setting_up
-from apps.releases.canaries import WATCH, CanaryRules, canaries_watch
 from apps.releases.change_models import DeploymentEvent
 from apps.releases.content import InvalidContent
-from apps.releases.environment_services import (
+from apps.releases.environments.canaries import WATCH, CanaryRules, canaries_watch
+from apps.releases.environments.in_flight import TurnRates
+from apps.releases.environments.services import (
     CanaryRefused,
     Frozen,
     HopSkipped,
@@ -24,7 +25,6 @@ from apps.releases.environment_services import (
     release_promote,
     release_roll_back,
 )
-from apps.releases.in_flight import TurnRates
 from apps.releases.models import Deployment, Release
 from apps.releases.tests.environments import (
     ALICE,
@@ -282,7 +282,7 @@ def test_watch__a_rate_above_its_limit__stops_the_canary_and_says_which(
         asked.append(what)
         return rates
 
-    monkeypatch.setattr("apps.releases.in_flight.turn_rates", found)
+    monkeypatch.setattr("apps.releases.environments.in_flight.turn_rates", found)
     since = Deployment.objects.get(environment="production").canary_started_at
     assert canaries_watch(timezone.now()) == bool(says)
     assert asked == [{"release_id": ready[1].pk, "environment": "production", "since": since}]
@@ -307,7 +307,7 @@ def test_watch__a_canary_that_somebody_changed_meanwhile__is_left(
             start(ready[1], 5, rules=RULES)
         return TurnRates(turns=20, failed=20)
 
-    monkeypatch.setattr("apps.releases.in_flight.turn_rates", found)
+    monkeypatch.setattr("apps.releases.environments.in_flight.turn_rates", found)
     assert canaries_watch(timezone.now()) == 0
     assert runs("production").share == 5
 
@@ -317,7 +317,7 @@ def test_watch__another_tenants_canary__is_not_seen(
 ) -> None:
     start(ready[1], 50, rules=RULES)
     bad = TurnRates(turns=20, failed=20)
-    monkeypatch.setattr("apps.releases.in_flight.turn_rates", lambda **what: bad)
+    monkeypatch.setattr("apps.releases.environments.in_flight.turn_rates", lambda **what: bad)
     with tenant_transaction(Tenant.objects.create(slug="other-canary", name="Other")):
         assert canaries_watch(timezone.now()) == 0
     assert runs("production").share == 50

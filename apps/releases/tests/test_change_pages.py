@@ -14,17 +14,17 @@ from django.utils import timezone
 
 from apps.releases.authority import setting_up
 from apps.releases.change_models import Approval, ChangeComment, ChangePatch, ChangeRequest
-from apps.releases.change_publishing import request_publish
-from apps.releases.change_services import (
+from apps.releases.changes.publishing import request_publish
+from apps.releases.changes.services import (
     patch_archive,
     patch_save,
     request_decide,
     request_open,
     request_submit,
 )
-from apps.releases.environment_services import release_deploy
-from apps.releases.links import request_link
+from apps.releases.environments.services import release_deploy
 from apps.releases.models import ConfigItem, Deployment, Release
+from apps.releases.pages.links import request_link
 from apps.releases.services import item_save, release_publish
 from apps.releases.tests.browser import send, submission
 from apps.tenants.models import Role, User

@@ -22,16 +22,16 @@ from hypothesis import strategies as st
 
 from apps.releases import selectors
 from apps.releases.authority import setting_up
-from apps.releases.change_chores import changes_due
 from apps.releases.change_models import Approval, ChangeRequest
-from apps.releases.change_publishing import (
+from apps.releases.changes.chores import changes_due
+from apps.releases.changes.publishing import (
     break_glass_ratify,
     request_break_glass,
     request_publish,
     request_schedule,
 )
-from apps.releases.change_refusals import ChangeRefused, MergeConflict
-from apps.releases.change_services import (
+from apps.releases.changes.refusals import ChangeRefused, MergeConflict
+from apps.releases.changes.services import (
     patch_save,
     request_decide,
     request_describe,
@@ -41,7 +41,7 @@ from apps.releases.change_services import (
     request_withdraw,
 )
 from apps.releases.content import InvalidContent
-from apps.releases.environment_services import release_deploy, release_roll_back
+from apps.releases.environments.services import release_deploy, release_roll_back
 from apps.releases.models import ConfigItem, Deployment, Release
 from apps.releases.services import GateRefused, item_save, release_publish
 from apps.tenants.models import Role, Tenant, User

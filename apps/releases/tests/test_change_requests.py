@@ -9,9 +9,9 @@ from django.conf import settings
 from django.utils import timezone
 
 from apps.releases.authority import ChangeRequestRequired, setting_up
-from apps.releases.change_chores import changes_due
 from apps.releases.change_models import ChangePatch, ChangeRequest
-from apps.releases.change_publishing import (
+from apps.releases.changes.chores import changes_due
+from apps.releases.changes.publishing import (
     break_glass_ratify,
     break_glass_revert,
     request_break_glass,
@@ -19,13 +19,13 @@ from apps.releases.change_publishing import (
     request_schedule,
     request_unschedule,
 )
-from apps.releases.change_selectors import (
+from apps.releases.changes.selectors import (
     candidate_manifest,
     patched_content,
     request_view,
     requests_queue,
 )
-from apps.releases.change_services import (
+from apps.releases.changes.services import (
     ApprovalsMissing,
     IncompleteRequest,
     MergeConflict,
@@ -49,7 +49,7 @@ from apps.releases.change_services import (
     request_withdraw,
 )
 from apps.releases.content import InvalidContent
-from apps.releases.environment_services import Frozen, freeze_add, release_deploy
+from apps.releases.environments.services import Frozen, freeze_add, release_deploy
 from apps.releases.models import ConfigItem, Deployment, Release, Revision
 from apps.releases.services import (
     GateRefused,

@@ -15,13 +15,13 @@ from django.db import connection
 from apps.releases import selectors
 from apps.releases.authority import setting_up
 from apps.releases.change_models import ChangeRequest
-from apps.releases.change_services import (
+from apps.releases.changes.services import (
     patch_save,
     request_decide,
     request_open,
     request_submit,
 )
-from apps.releases.environment_services import binding_set, release_deploy
+from apps.releases.environments.services import binding_set, release_deploy
 from apps.releases.freezing import manifest_of_heads
 from apps.releases.models import ConfigItem, Release, Revision
 from apps.releases.selectors import release_load

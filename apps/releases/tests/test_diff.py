@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from apps.releases.diff import content_diff, text_lines
+from apps.releases.patches.diff import content_diff, text_lines
 
 
 def changes(before: Any, after: Any) -> list[tuple[str, str, Any, Any]]:

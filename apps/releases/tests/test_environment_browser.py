@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from apps.releases.authority import setting_up
 from apps.releases.change_models import ChangeRequest, FreezeWindow
-from apps.releases.environment_services import binding_propose, canary_start
+from apps.releases.environments.services import binding_propose, canary_start
 from apps.releases.models import Release
 from apps.releases.services import item_archive, item_save
 from apps.releases.tests import test_environment_pages as pages

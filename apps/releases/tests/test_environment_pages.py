@@ -22,10 +22,10 @@ from apps.releases.change_models import (
     DeploymentEvent,
     FreezeWindow,
 )
-from apps.releases.environment_services import binding_set, release_deploy
-from apps.releases.in_flight import OpenConversation, TurnRates
+from apps.releases.environments.in_flight import OpenConversation, TurnRates
+from apps.releases.environments.services import binding_set, release_deploy
+from apps.releases.evidence.record import record_verify
 from apps.releases.models import Binding, Deployment, Release
-from apps.releases.record import record_verify
 from apps.releases.services import item_archive, item_save, release_publish
 from apps.releases.tests.conftest import item, small_world
 from apps.runtime.canonical import canonical_json

@@ -11,10 +11,11 @@ from django.db import connection
 from django.utils import timezone
 
 from apps.releases.authority import setting_up
-from apps.releases.canaries import CanaryRefused, canaries_watch
 from apps.releases.change_models import BindingProposal, DeploymentEvent
-from apps.releases.change_refusals import ChangeRefused
-from apps.releases.environment_services import (
+from apps.releases.changes.refusals import ChangeRefused
+from apps.releases.environments.canaries import CanaryRefused, canaries_watch
+from apps.releases.environments.in_flight import TurnRates
+from apps.releases.environments.services import (
     HopSkipped,
     ProposalRefused,
     binding_decide,
@@ -27,7 +28,6 @@ from apps.releases.environment_services import (
     release_promote,
     release_roll_back,
 )
-from apps.releases.in_flight import TurnRates
 from apps.releases.models import Binding, Deployment, Release
 from apps.releases.selectors import deployed_pointer
 from apps.releases.services import release_publish
@@ -128,7 +128,7 @@ def test_canary__stopped_by_two_people_and_by_itself__stops_once(
 ) -> None:
     one, two, _three = releases(tenant)
     bad = TurnRates(turns=100, failed=100)
-    monkeypatch.setattr("apps.releases.in_flight.turn_rates", lambda **what: bad)
+    monkeypatch.setattr("apps.releases.environments.in_flight.turn_rates", lambda **what: bad)
     with tenant_scope(tenant.pk):
         stand(one, "production")
         stand(two, "staging")

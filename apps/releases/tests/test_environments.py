@@ -11,12 +11,12 @@ from django.utils import timezone
 from apps.releases.authority import authority, setting_up
 from apps.releases.change_models import DeploymentEvent, FreezeWindow
 from apps.releases.content import InvalidContent
-from apps.releases.environment_selectors import (
+from apps.releases.environments.selectors import (
     bindings_at,
     release_promotable,
     requests_awaiting,
 )
-from apps.releases.environment_services import (
+from apps.releases.environments.services import (
     Frozen,
     HopSkipped,
     NeverRan,
@@ -111,7 +111,7 @@ def test_promote__what_the_environment_before_does_not_run__is_refused(
 
 
 def test_promote__a_canary_of_staging__is_refused(releases: list[Release]) -> None:
-    from apps.releases.environment_services import canary_start
+    from apps.releases.environments.services import canary_start
 
     stand(releases[0], "staging", "production")
     canary_start(release=releases[1], environment="staging", share=50, actor=OTTO)

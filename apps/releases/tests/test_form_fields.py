@@ -8,16 +8,16 @@ from pydantic import Field
 
 from apps.agents.config import AgentConfig, ModelProfileConfig
 from apps.governance.config import RailPolicyConfig
-from apps.releases.choices import ReferenceChoices
 from apps.releases.content import FieldError
-from apps.releases.form_fields import UnknownShape
-from apps.releases.forms import (
+from apps.releases.pages.choices import ReferenceChoices
+from apps.releases.pages.form_fields import UnknownShape
+from apps.releases.pages.forms import (
     ConfigForm,
     config_form_class,
     default_content,
     errors_show,
 )
-from apps.releases.item_form import ItemForm
+from apps.releases.pages.item_form import ItemForm
 from apps.releases.tests.browser import editable, submission
 from apps.releases.tests.test_form_round_trip import FewItems, ManyItems, shown
 from apps.runtime.config import Config, KindConfig

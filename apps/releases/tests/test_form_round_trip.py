@@ -9,8 +9,8 @@ from django.template.loader import render_to_string
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from apps.releases.choices import ReferenceChoices
-from apps.releases.forms import ConfigForm, config_form_class, default_content
+from apps.releases.pages.choices import ReferenceChoices
+from apps.releases.pages.forms import ConfigForm, config_form_class, default_content
 from apps.releases.tests.browser import submission
 from apps.releases.tests.contents import contents
 from apps.runtime.canonical import canonical_json

@@ -12,10 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from apps.releases.change_models import DeploymentEvent, HeadMove
-from apps.releases.comparing import manifest_items
-from apps.releases.environment_services import binding_set, release_deploy
-from apps.releases.freezing import manifest_of_heads
-from apps.releases.history import (
+from apps.releases.environments.services import binding_set, release_deploy
+from apps.releases.evidence.history import (
     NoMoment,
     configuration_at,
     environment_at,
@@ -26,7 +24,9 @@ from apps.releases.history import (
     release_environments_at,
     release_newest_at,
 )
+from apps.releases.freezing import manifest_of_heads
 from apps.releases.models import ConfigItem, Release, Revision
+from apps.releases.patches.comparing import manifest_items
 from apps.releases.selectors import item_history
 from apps.releases.services import ItemInUse, item_archive, item_restore_head, release_publish
 from apps.releases.tests.conftest import item, save

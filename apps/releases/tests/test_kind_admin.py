@@ -12,11 +12,11 @@ from django.urls import reverse
 
 from apps.releases.authority import setting_up
 from apps.releases.change_models import ChangePatch, ChangeRequest
-from apps.releases.change_selectors import patched_content
-from apps.releases.change_services import patch_save, request_open
+from apps.releases.changes.selectors import patched_content
+from apps.releases.changes.services import patch_save, request_open
 from apps.releases.kinds import proxies
-from apps.releases.links import item_link
 from apps.releases.models import ConfigItem, Revision
+from apps.releases.pages.links import item_link
 from apps.releases.services import item_archive, item_save
 from apps.releases.tests.browser import editable, send, submission
 from apps.releases.tests.conftest import small_world

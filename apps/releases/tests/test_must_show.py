@@ -3,7 +3,7 @@
 import hashlib
 
 from apps.agents.config import PromptConfig
-from apps.releases.environment_services import binding_set, release_deploy
+from apps.releases.environments.services import binding_set, release_deploy
 from apps.releases.models import Deployment, Release
 from apps.releases.selectors import release_load
 from apps.releases.services import item_restore_head, release_publish

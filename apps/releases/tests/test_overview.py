@@ -11,10 +11,10 @@ from django.utils import timezone
 
 from apps.governance.approval_models import Notification
 from apps.releases.change_models import BindingProposal, ChangeRequest, FreezeWindow
-from apps.releases.environment_services import release_deploy
+from apps.releases.environments.services import release_deploy
 from apps.releases.models import Deployment
+from apps.releases.pages.waiting import requests_waiting
 from apps.releases.services import item_save, release_publish
-from apps.releases.waiting import requests_waiting
 from apps.tenants.models import Role, User
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import membership_grant

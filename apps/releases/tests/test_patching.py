@@ -7,8 +7,14 @@ import pytest
 from ruamel.yaml import YAML
 
 from apps.releases.content import content_validate
-from apps.releases.patching import Conflict, Operation, patch_apply, patch_make, patch_resolve
-from apps.releases.places import BadPath, path_parse
+from apps.releases.patches.patching import (
+    Conflict,
+    Operation,
+    patch_apply,
+    patch_make,
+    patch_resolve,
+)
+from apps.releases.patches.places import BadPath, path_parse
 from apps.runtime.config import KINDS
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "tenants"

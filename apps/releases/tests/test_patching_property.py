@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.releases.diff import content_diff
-from apps.releases.patching import patch_apply, patch_make, patch_resolve
-from apps.releases.places import Step, entry_path, field_path, path_parse, values_path
+from apps.releases.patches.diff import content_diff
+from apps.releases.patches.patching import patch_apply, patch_make, patch_resolve
+from apps.releases.patches.places import Step, entry_path, field_path, path_parse, values_path
 from apps.releases.tests.contents import contents
 from apps.runtime.canonical import canonical_json
 from apps.runtime.config import KINDS

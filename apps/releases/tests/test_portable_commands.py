@@ -10,7 +10,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from apps.releases.change_models import ChangePatch, ChangeRequest
-from apps.releases.change_selectors import candidate_manifest
+from apps.releases.changes.selectors import candidate_manifest
 from apps.releases.models import ConfigItem, Release
 from apps.releases.selectors import item_heads
 from apps.releases.services import release_publish

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from apps.releases.environment_services import binding_set
+from apps.releases.environments.services import binding_set
 from apps.releases.models import Binding, ConfigItem, Release, Revision
 from apps.releases.portable.files import files_write, sources_read
 from apps.releases.portable.native import Portable, native_files, native_parse, native_text

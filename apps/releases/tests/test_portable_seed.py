@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from jinja2 import Environment
 
-from apps.releases.environment_services import UnboundBindings, release_deploy
+from apps.releases.environments.services import UnboundBindings, release_deploy
 from apps.releases.models import Binding
 from apps.releases.portable.native import Portable
 from apps.releases.portable.report import Report, summary

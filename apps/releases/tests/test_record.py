@@ -15,22 +15,22 @@ from django.utils import translation
 
 from agentops.env import key_of_32_bytes
 from apps.releases.change_models import Approval, ChangePatch, ChangeRequest, DeploymentEvent
-from apps.releases.change_policy import Risk
-from apps.releases.comparing import ItemChange, manifest_items
-from apps.releases.diff import content_diff
-from apps.releases.environment_services import binding_set, release_deploy
-from apps.releases.models import Release
-from apps.releases.notes import notes_drafted
-from apps.releases.record import (
+from apps.releases.changes.policy import Risk
+from apps.releases.environments.services import binding_set, release_deploy
+from apps.releases.evidence.notes import notes_drafted
+from apps.releases.evidence.record import (
     RecordRefused,
     record_sign,
     record_verify,
     release_notes,
     release_record,
 )
+from apps.releases.evidence.signing import public_key, signed_text
+from apps.releases.models import Release
+from apps.releases.patches.comparing import ItemChange, manifest_items
+from apps.releases.patches.diff import content_diff
 from apps.releases.selectors import release_load
 from apps.releases.services import item_archive, item_save, release_publish
-from apps.releases.signing import public_key, signed_text
 from apps.releases.tests.conftest import item, save, small_world
 from apps.runtime.canonical import canonical_json, sha256_text
 from apps.tenants.audit import entry_hash, trail_verify

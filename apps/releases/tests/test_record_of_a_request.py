@@ -3,11 +3,11 @@
 import pytest
 from django.utils import timezone
 
-from apps.releases.blast_radius import blast_radius
-from apps.releases.change_publishing import request_publish
-from apps.releases.change_services import request_decide
-from apps.releases.history import environment_at, item_at
-from apps.releases.record import record_sign, record_verify, release_record
+from apps.releases.changes.publishing import request_publish
+from apps.releases.changes.services import request_decide
+from apps.releases.evidence.blast_radius import blast_radius
+from apps.releases.evidence.history import environment_at, item_at
+from apps.releases.evidence.record import record_sign, record_verify, release_record
 from apps.releases.tests.conftest import item
 from apps.releases.tests.test_change_pages import ANA, OLGA, acme, drafted, submitted
 from apps.tenants.scope import tenant_transaction

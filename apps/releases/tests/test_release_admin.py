@@ -15,8 +15,8 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from apps.releases.change_models import ChangePatch, ChangeRequest
-from apps.releases.change_selectors import candidate_manifest
-from apps.releases.environment_services import binding_set, release_deploy
+from apps.releases.changes.selectors import candidate_manifest
+from apps.releases.environments.services import binding_set, release_deploy
 from apps.releases.models import Binding, ConfigItem, Deployment, Release
 from apps.releases.selectors import deployed_release
 from apps.releases.services import item_save, release_publish

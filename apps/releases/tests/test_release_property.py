@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from apps.agents.config import AgentConfig, PromptConfig
 from apps.releases import selectors
-from apps.releases.environment_services import release_deploy
+from apps.releases.environments.services import release_deploy
 from apps.releases.models import ConfigItem, Deployment, Release
 from apps.releases.services import (
     DanglingReferences,

@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from apps.releases.environment_services import (
+from apps.releases.environments.services import (
     UnboundBindings,
     UnknownEnvironment,
     binding_set,

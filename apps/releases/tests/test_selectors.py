@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from apps.releases import selectors
-from apps.releases.environment_services import binding_set, release_deploy
+from apps.releases.environments.services import binding_set, release_deploy
 from apps.releases.freezing import CorruptRelease
 from apps.releases.models import Release, Revision
 from apps.releases.selectors import (

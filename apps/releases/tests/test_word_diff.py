@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.releases.word_diff import MAX_TOKENS, word_diff
+from apps.releases.patches.word_diff import MAX_TOKENS, word_diff
 
 WORDS = st.lists(st.sampled_from(["conta", "fatura", " ", "\n", ",", "ção", "X"])).map("".join)
 

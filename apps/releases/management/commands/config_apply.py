@@ -13,14 +13,15 @@ from django.conf import settings
 from django.core.management.base import CommandError
 
 from apps.releases.authority import setting_up
-from apps.releases.change_selectors import request_view
-from apps.releases.change_services import (
+from apps.releases.changes.selectors import request_view
+from apps.releases.changes.services import (
     ApprovalsMissing,
     WrongState,
     request_publish,
     request_submit,
 )
-from apps.releases.environment_services import release_deploy
+from apps.releases.changes.states import DRAFT
+from apps.releases.environments.services import release_deploy
 from apps.releases.models import Release
 from apps.releases.portable.commands import (
     WAITING,
@@ -37,7 +38,6 @@ from apps.releases.portable.native import Portable
 from apps.releases.portable.plan import plan_json, plan_text
 from apps.releases.portable.proposing import Proposed, request_of_files
 from apps.releases.portable.transfer import tenant_import
-from apps.releases.request_states import DRAFT
 from apps.releases.services import release_publish
 from apps.tenants.scope import tenant_scope, tenant_transaction
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from apps.releases.evidence.record import record_sign, release_record
 from apps.releases.freezing import CorruptRelease
 from apps.releases.models import Release
-from apps.releases.record import record_sign, release_record
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_scope, tenant_transaction
 

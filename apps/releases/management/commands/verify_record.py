@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from apps.releases.record import RecordRefused, record_trail_holds, record_verify
+from apps.releases.evidence.record import RecordRefused, record_trail_holds, record_verify
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_scope, tenant_transaction
 

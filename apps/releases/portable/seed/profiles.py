@@ -5,7 +5,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from apps.releases.binding_values import InvalidBinding, address_check
+from apps.releases.environments.binding_values import InvalidBinding, address_check
 from apps.releases.portable.seed.drafts import Drafts
 from apps.releases.portable.seed.record import Record
 from apps.releases.portable.yaml_source import Source

@@ -1,0 +1,110 @@
+"""Which approvals of a request count, and who is still missing."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from apps.releases.change_models import Approval, ChangeRequest
+from apps.releases.changes.policy import Requirement
+from apps.runtime.canonical import canonical_json, sha256_text
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The approvals that count for what a request is now, and what they leave open.
+
+    ``missing``: duties nobody of them fills; ``more``: how many people are still to approve.
+    """
+
+    approvals: tuple[Approval, ...]
+    missing: tuple[str, ...]
+    more: int
+
+    @property
+    def is_complete(self) -> bool:
+        return not self.missing and not self.more
+
+
+def editors_of(request: ChangeRequest) -> list[str]:
+    """Return everybody who ever changed a patch of ``request``."""
+    editors: list[str] = json.loads(request.editors)
+    return editors
+
+
+def terms_digest(request: ChangeRequest) -> str:
+    """Return the sha256 of what an approval is about beside the manifest.
+
+    Environment, what becomes of open conversations, version step, the labels of items (owners), and
+    which items change from which revision: the same manifest after others have published is
+    another change, as it takes theirs back.
+    """
+    items = request.patches.order_by("kind", "slug")
+    return terms_of(request, list(items.values_list("kind", "slug", "action", "base_id", "labels")))
+
+
+def terms_of(request: ChangeRequest, items: Sequence[tuple[str, str, str, int | None, str]]) -> str:
+    """``terms_digest`` with (kind, slug, action, base, labels) of the request's patches, in order."""
+    terms = {
+        "environment": request.environment,
+        "in_flight": request.in_flight,
+        "max_pin_hours": request.max_pin_hours,
+        "bump": request.bump,
+        "items": [list(row) for row in items],
+    }
+    return sha256_text(canonical_json(terms))
+
+
+def approvals_counted(request: ChangeRequest, requirement: Requirement) -> Counted:
+    """Count the approvals of the manifest and terms that ``request`` is bound to now."""
+    return counted(
+        list(request.approvals.order_by("pk")),
+        editors=editors_of(request),
+        sha256=request.manifest_sha256,
+        terms=terms_digest(request),
+        requirement=requirement,
+    )
+
+
+def counted(
+    decisions: Sequence[Approval],
+    *,
+    editors: Sequence[str],
+    sha256: str,
+    terms: str,
+    requirement: Requirement,
+) -> Counted:
+    """Count: each person's last decision about exactly this; editors never; one duty a person."""
+    last: dict[str, Approval] = {}
+    for decision in decisions:
+        if (decision.manifest_sha256, decision.terms) == (sha256, terms):
+            last[decision.person] = decision
+    approvals = [
+        found
+        for person, found in last.items()
+        if found.decision == Approval.Decision.APPROVE and person not in editors
+    ]
+    held = {found.person: set(json.loads(found.duties)) for found in approvals}
+    filled = duties_filled(requirement.duties, held)
+    missing = tuple(duty for duty in requirement.duties if duty not in filled)
+    return Counted(tuple(approvals), missing, max(0, requirement.approvals - len(approvals)))
+
+
+def duties_filled(duties: Sequence[str], held: dict[str, set[str]]) -> dict[str, str]:
+    """Return duty → person, each person once, for as many of ``duties`` as is possible.
+
+    The classic augmenting path of a matching: whoever could fill another duty makes room.
+    """
+    filled: dict[str, str] = {}
+
+    def place(person: str, tried: set[str]) -> bool:
+        for duty in duties:
+            if duty in held[person] and duty not in tried:
+                tried.add(duty)
+                if duty not in filled or place(filled[duty], tried):
+                    filled[duty] = person
+                    return True
+        return False
+
+    for person in sorted(held):
+        place(person, set())
+    return filled

@@ -1,0 +1,367 @@
+"""Writes that take a change request live: publish, schedule, break glass. Inside a tenant scope.
+
+One transaction under the tenant's configuration lock checks everything again: the state, that nothing
+is stale, the risk, the gates, and that everybody who must has approved exactly this manifest.
+"""
+
+import json
+from dataclasses import replace
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo, available_timezones
+
+from django.conf import settings
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from apps.releases.authority import authority
+from apps.releases.change_models import Approval, ChangePatch, ChangeRequest, DeploymentEvent
+from apps.releases.changes import core as core
+from apps.releases.changes.approvals import approvals_counted, editors_of, terms_digest
+from apps.releases.changes.candidate import Candidate, candidate_release, labels_of
+from apps.releases.changes.policy import change_policy
+from apps.releases.changes.refusals import (
+    ApprovalsMissing,
+    IncompleteRequest,
+    NotAnApprover,
+    SelfApproval,
+    StaleRequest,
+    WrongState,
+)
+from apps.releases.content import content_validate
+from apps.releases.environments.deploying import frozen_check, requests_arrived
+from apps.releases.environments.services import release_deploy
+from apps.releases.freezing import manifest_of_heads
+from apps.releases.gates import Problem
+from apps.releases.models import ConfigItem, Deployment, Release
+from apps.releases.patches.patching import patch_apply, patch_make
+from apps.releases.selectors import content_today, release_keep
+from apps.releases.services import (
+    item_leave,
+    item_write,
+    release_freeze,
+    release_same,
+)
+from apps.runtime.canonical import canonical_json, sha256_text
+from apps.tenants.scope import current_tenant_id, tenant_transaction
+from apps.tenants.services import UnknownEnvironment
+
+PERSON = "user:"
+
+
+def entry_environment(environment: str) -> str:
+    """Return where a request aimed at ``environment`` enters: itself, or the last entry before it."""
+    entries: list[str] = settings.RELEASE_ENTRY_ENVIRONMENTS
+    if environment in entries:
+        return environment
+    known = settings.RELEASE_ENVIRONMENTS
+    before = [name for name in known[: known.index(environment)] if name in entries]
+    return before[-1] if before else entries[0]
+
+
+# -- publish -----------------------------------------------------------------------------------
+def request_publish(*, request: ChangeRequest, actor: str) -> Release:
+    """Freeze the approved request into a release and let its entry environment run it.
+
+    Promotion does the rest of the way. Raises ``WrongState``, ``StaleRequest``, ``MergeConflict``,
+    ``ApprovalsMissing``, ``RiskUnderstated``, ``GateRefused``, ``Frozen``, ``UnboundBindings``.
+    """
+    with tenant_transaction():
+        request = core.request_locked(request)
+        after = core.state_check(request, "publish")
+        environment = entry_environment(request.environment)
+        frozen_check(environment)
+        candidate = core.candidate_fresh(request)
+        core.risk_declared(request)
+        count = approvals_counted(request, core.requirement_of(request, candidate))
+        if not count.is_complete:
+            raise ApprovalsMissing(missing=count.missing, more=count.more)
+        problems = core.gates_checked(request, candidate, actor)
+        core.gates_passed(problems)
+        with authority(f"change request {request.number}"):
+            release = _freeze(request, candidate, problems, actor)
+            request.status = after
+            _live(request, release)
+            core.told(request, "change.published", actor, release=release.number)
+            release_deploy(
+                release=release,
+                environment=environment,
+                actor=actor,
+                in_flight=request.in_flight,
+                max_pin_hours=request.max_pin_hours,
+                reason=str(request)[:500],
+            )
+            requests_arrived(release=release, environment=environment, actor=actor)
+        core.others_stale(request, actor)
+        request.refresh_from_db()
+        return release
+
+
+def _freeze(
+    request: ChangeRequest, candidate: Candidate, problems: list[Problem], actor: str
+) -> Release:
+    """Move the heads, then freeze them; what comes out must be what was approved."""
+    parent = release_same(candidate.heads_sha256)
+    for found in candidate.items:
+        if found.valid is not None:
+            item_write(
+                kind=found.patch.kind,
+                slug=found.patch.slug,
+                valid=found.valid,
+                labels=labels_of(found.patch),
+                actor=found.patch.edited_by,
+                note=found.patch.note or str(request)[:500],
+                bump=request.bump,
+            )
+        elif found.item is not None and not found.item.archived_at:
+            item_leave(item=found.item, actor=found.patch.edited_by)
+    manifest = manifest_of_heads()
+    if sha256_text(manifest) != candidate.sha256:
+        raise StaleRequest(seen=candidate.sha256, now=sha256_text(manifest))
+    known = release_same(candidate.sha256)
+    if known is not None:
+        return known
+    release = release_freeze(
+        manifest=manifest,
+        parent=parent,
+        problems=problems,
+        actor=actor,
+        note=str(request)[:500],
+    )
+    parsed = replace(candidate_release(candidate), id=str(release.pk), number=release.number)
+    release_keep(current_tenant_id(), parsed)
+    return release
+
+
+def _live(request: ChangeRequest, release: Release) -> None:
+    request.release, request.published_at = release, timezone.now()
+    request.closed_at = request.published_at
+    request.scheduled_for = None
+    request.save()
+
+
+# -- schedule ----------------------------------------------------------------------------------
+def request_schedule(
+    *, request: ChangeRequest, actor: str, at: datetime, zone: str
+) -> ChangeRequest:
+    """Publish it at ``at`` (aware), said in the time zone ``zone``; later than now.
+
+    ``changes.chores.changes_due`` does it then. Raises ``IncompleteRequest`` for a bad time or zone,
+    ``WrongState``, ``StaleRequest``.
+    """
+    if zone not in available_timezones():
+        raise IncompleteRequest({"zone": _("Name a time zone, e.g. America/Sao_Paulo.")})
+    if timezone.is_naive(at):
+        at = at.replace(tzinfo=ZoneInfo(zone))
+    if at <= timezone.now():
+        raise IncompleteRequest({"at": _("Choose a time that is still to come.")})
+    with tenant_transaction():
+        request = core.request_locked(request)
+        after = core.state_check(request, "schedule")
+        candidate = core.candidate_fresh(request)
+        count = approvals_counted(request, core.requirement_of(request, candidate))
+        if not count.is_complete:
+            raise ApprovalsMissing(missing=count.missing, more=count.more)
+        request.status, request.scheduled_for, request.schedule_zone = after, at, zone
+        request.save()
+        core.told(request, "change.scheduled", actor, at=at.isoformat(), zone=zone)
+        return request
+
+
+def request_unschedule(*, request: ChangeRequest, actor: str) -> ChangeRequest:
+    """Take the schedule back; the approvals stay. Raises ``WrongState``."""
+    with tenant_transaction():
+        request = core.request_locked(request)
+        request.status = core.state_check(request, "unschedule")
+        request.scheduled_for, request.schedule_zone = None, ""
+        request.save()
+        core.told(request, "change.scheduled", actor, at=None)
+        return request
+
+
+def schedule_failed(*, request: ChangeRequest, actor: str, reason: str) -> None:
+    """Send a scheduled request that could not be published back to review, and say why."""
+    with tenant_transaction():
+        request = core.request_locked(request)
+        if request.status != "scheduled":
+            return
+        core.void(request, actor, reason)
+        request.save()
+        core.told(request, "change.schedule_failed", actor, reason=reason)
+
+
+# -- break glass -------------------------------------------------------------------------------
+def request_break_glass(
+    *, request: ChangeRequest, actor: str, reason: str, environment: str = "production"
+) -> Release:
+    """Publish an open request at once and deploy it to ``environment`` without approvals.
+
+    Needs a person who holds a duty, and a reason. Gates that block still block; frozen windows do
+    not. A second person ratifies within ``settings.BREAK_GLASS_HOURS`` or ``changes_due`` reverts it.
+    """
+    if not reason.strip():
+        raise IncompleteRequest({"reason": _("Say why this cannot wait for approval.")})
+    if environment not in settings.RELEASE_ENVIRONMENTS:
+        known = ", ".join(settings.RELEASE_ENVIRONMENTS)
+        raise UnknownEnvironment(_("Choose one of: %(known)s.") % {"known": known})
+    _person_check(actor)
+    with tenant_transaction():
+        request = core.request_locked(request)
+        after = core.state_check(request, "break_glass")
+        if not request.patches.exists():
+            raise IncompleteRequest({"patches": _("The request changes nothing.")})
+        candidate = core.candidate_whole(request)
+        problems = core.bind(request, candidate, actor)
+        core.gates_passed(problems)
+        until = timezone.now() + timedelta(hours=settings.BREAK_GLASS_HOURS)
+        with authority(f"emergency {request.number}"):
+            release = _freeze(request, candidate, problems, actor)
+            request.status = after
+            request.broken_glass_by, request.broken_glass_reason = actor, reason
+            request.broken_glass_until, request.environment = until, environment
+            _live(request, release)
+            core.told(
+                request, "change.broken_glass", actor,
+                release=release.number, reason=reason, until=until.isoformat(),
+            )  # fmt: skip
+            release_deploy(
+                release=release,
+                environment=environment,
+                actor=actor,
+                in_flight=request.in_flight,
+                max_pin_hours=request.max_pin_hours,
+                reason=reason[:500],
+                verb="break_glass",
+            )
+            requests_arrived(release=release, environment=environment, actor=actor)
+        core.others_stale(request, actor)
+        request.refresh_from_db()
+        return release
+
+
+def _person_check(actor: str) -> None:
+    if not actor.startswith(PERSON) or not change_policy().duties_of(actor):
+        raise NotAnApprover(_("Only a person who holds a duty in this tenant may do this."))
+
+
+def break_glass_ratify(*, request: ChangeRequest, actor: str, comment: str = "") -> ChangeRequest:
+    """Accept an emergency release afterwards: a second person who could have approved it.
+
+    Raises ``SelfApproval``, ``NotAnApprover``, ``WrongState``.
+    """
+    with tenant_transaction():
+        request = core.request_locked(request)
+        _emergency_open(request)
+        first = {request.author, request.broken_glass_by, *editors_of(request)}
+        if actor in first:
+            raise SelfApproval
+        _person_check(actor)
+        # Who only stands in for one of them is no second person.
+        held = [duty for duty in change_policy().duties_of(actor) if duty.on_behalf_of not in first]
+        if not held:
+            raise NotAnApprover(_("You hold a duty only on behalf of who made this release."))
+        Approval.objects.create(
+            request=request,
+            person=actor,
+            decision=Approval.Decision.RATIFY,
+            manifest_sha256=request.manifest_sha256,
+            terms=terms_digest(request),
+            duties=canonical_json(sorted({found.duty for found in held})),
+            comment=comment,
+        )
+        request.ratified_by, request.ratified_at = actor, timezone.now()
+        request.save()
+        core.told(request, "change.ratified", actor)
+        return request
+
+
+def _emergency_open(request: ChangeRequest) -> None:
+    if not request.broken_glass_by:
+        raise WrongState(_("This request was no emergency."))
+    if request.ratified_at or request.reverted_at:
+        raise WrongState(_("This emergency was ratified or reverted already."))
+
+
+def break_glass_revert(*, request: ChangeRequest, actor: str, reason: str) -> Release | None:
+    """Take an emergency release back: its changes out of the heads, what ran before runs again.
+
+    What others published since stays: the changes are taken out field by field, and a field that
+    somebody changed again stays as they made it. Returns the release that now runs, or None when the
+    environment had moved on to another one. Raises ``WrongState``, ``IncompleteRequest``.
+    """
+    if not reason.strip():
+        raise IncompleteRequest({"reason": _("Say why it is taken back.")})
+    with tenant_transaction():
+        request = core.request_locked(request)
+        _emergency_open(request)
+        with authority(f"revert of emergency {request.number}"):
+            reverted = _heads_revert(request, actor)
+            running = _environment_revert(request, reverted, actor, reason)
+        request.reverted_at = timezone.now()
+        request.save()
+        core.told(
+            request, "change.reverted", actor,
+            reason=reason, release=running.number if running else None,
+        )  # fmt: skip
+        return running
+
+
+def _heads_revert(request: ChangeRequest, actor: str) -> Release:
+    """Take the request's changes out of today's heads and freeze that."""
+    parent = release_same(sha256_text(manifest_of_heads()))
+    note = _("Emergency #%(number)s taken back") % {"number": request.number}
+    for patch in request.patches.select_related("base").order_by("kind", "slug"):
+        _item_revert(patch, actor, note)
+    manifest = manifest_of_heads()
+    return release_same(sha256_text(manifest)) or release_freeze(
+        manifest=manifest, parent=parent, problems=[], actor=actor, note=note
+    )
+
+
+def _item_revert(patch: ChangePatch, actor: str, note: str) -> None:
+    item = ConfigItem.objects.select_related("head").get(kind=patch.kind, slug=patch.slug)
+    before = content_today(patch.kind, patch.base.content) if patch.base else None
+    if before is None or patch.base_archived:
+        if not item.archived_at:
+            item_leave(item=item, actor=actor)
+        return
+    now = content_today(patch.kind, item.head.content) if item.head else {}
+    if patch.action != "archive":
+        after = patch_apply(before, json.loads(patch.operations)).content
+        before = patch_apply(now, patch_make(after, before)).content
+    elif not item.archived_at:
+        return  # Somebody brought it back since.
+    valid = content_validate(kind=patch.kind, slug=patch.slug, content=before)
+    item_write(
+        kind=patch.kind,
+        slug=patch.slug,
+        valid=valid,
+        labels={},
+        actor=actor,
+        note=note,
+        bump="patch",
+    )
+
+
+def _environment_revert(
+    request: ChangeRequest, reverted: Release, actor: str, reason: str
+) -> Release | None:
+    deployment = Deployment.objects.filter(environment=request.environment).first()
+    if deployment is None or deployment.release_id != request.release_id:
+        return None
+    event = (
+        DeploymentEvent.objects.filter(
+            environment=request.environment, release_id=request.release_id, verb="break_glass"
+        )
+        .order_by("-at")
+        .first()
+    )
+    target = event.previous if event and event.previous else reverted
+    release_deploy(
+        release=target,
+        environment=request.environment,
+        actor=actor,
+        in_flight="force",
+        reason=reason[:500],
+        verb="revert",
+    )
+    return target
