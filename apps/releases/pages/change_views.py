@@ -141,9 +141,10 @@ def _promote_link(change: ChangeRequest) -> str:
 def act_view(
     admin: ConfigAdmin, request: HttpRequest, change: ChangeRequest, act: str
 ) -> HttpResponse:
-    """Do one act (POST) and go back to the request; a refusal is shown on its page."""
+    """Do one act (POST) and go back to the request; a refusal is shown on its page, at this
+    address: who loads it again, or signs in again and is sent back here, is shown the request."""
     if request.method != "POST":
-        raise Http404
+        return HttpResponseRedirect(request_link(change))
     try:
         text = act_do(act, Acting(request, change))
     except REFUSALS as refusal:
