@@ -25,6 +25,7 @@ NAMES = {
     "activity": ["prompt_change", "%00"],
     "risk": ["behaviour", "%00"],
     "gate": ["references", "%00"],
+    "webhook": ["00000000-0000-4000-8000-000000000000", "1", "%00"],
 }
 TEXT = st.sampled_from(
     ["", "x", "approve", "follow", "dev", "a\x00b", "a\ud800", "x" * 1000, "2030-01-01T00:00:00Z",

@@ -6,14 +6,15 @@ from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
-from django.db.models import Count, Q, QuerySet
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from apps.governance.approval_models import Notification, WebhookDelivery, WebhookEndpoint
+from apps.governance.approval_models import Notification, WebhookEndpoint
 from apps.governance.notices import TITLES, notices_of, notices_read
+from apps.governance.webhook_selectors import deliveries_of, webhooks_counted
 from apps.governance.webhook_services import FAMILIES, InvalidWebhook, webhook_check, webhook_save
 from apps.governance.webhooks import delivery_test
 from apps.releases.pages.config_admin import ConfigAdmin
@@ -108,14 +109,7 @@ class WebhookEndpointAdmin(ConfigAdmin):
     change_form_outer_after_template = "governance/_webhook_deliveries.html"  # type: ignore[assignment]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[WebhookEndpoint]:
-        found: QuerySet[WebhookEndpoint] = super().get_queryset(request)
-        open_ones = Q(deliveries__delivered_at=None)
-        return found.annotate(
-            waiting_count=Count(
-                "deliveries", filter=open_ones & Q(deliveries__next_at__isnull=False)
-            ),
-            given_up_count=Count("deliveries", filter=open_ones & Q(deliveries__next_at=None)),
-        )
+        return webhooks_counted(super().get_queryset(request))
 
     @admin.display(description=gettext_lazy("waiting"), ordering="waiting_count")
     def waiting(self, endpoint: Any) -> int:
@@ -140,8 +134,7 @@ class WebhookEndpointAdmin(ConfigAdmin):
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
         endpoint = self.row_or_404(request, object_id)
-        recent = WebhookDelivery.objects.filter(endpoint=endpoint).defer("payload")
-        extra = {"deliveries": recent.order_by("-created_at")[:20], "endpoint": endpoint}
+        extra = {"deliveries": deliveries_of(endpoint)[:20], "endpoint": endpoint}
         response: HttpResponse = super().change_view(
             request, object_id, form_url, {**(extra_context or {}), **extra}
         )

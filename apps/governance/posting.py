@@ -25,7 +25,8 @@ class AddressRefused(ValueError):
 
 
 def address_parse(url: str, *, private: Collection[str]) -> SplitResult:
-    """Return the parts of ``url``; raise ``AddressRefused`` unless it is https without credentials.
+    """Return the parts of ``url``; raise ``AddressRefused`` unless it is https without credentials,
+    and where it names an IP address, a public one. What a name leads to is asked when it is sent.
 
     ``private``: host names an operator trusts although they are inside; they may speak plain http.
     """
@@ -40,6 +41,8 @@ def address_parse(url: str, *, private: Collection[str]) -> SplitResult:
         raise AddressRefused("credentials_in_address")
     if parts.scheme == "http" and host not in private:
         raise AddressRefused("https_only")
+    if host not in private and _is_inside(host):
+        raise AddressRefused("private_address")
     return parts
 
 
@@ -94,6 +97,13 @@ def _resolve(host: str, port: int, private: Collection[str]) -> str:
     if host not in private and not all(_is_public(address) for address in found):
         raise AddressRefused("private_address")
     return found[0]
+
+
+def _is_inside(host: str) -> bool:
+    try:
+        return not _is_public(host)
+    except ValueError:  # A name.
+        return False
 
 
 def _is_public(address: str) -> bool:

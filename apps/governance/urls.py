@@ -1,9 +1,10 @@
 """Paths of the governance API."""
 
-from apps.governance import api, evidence_api, notices_api, versions_api
+from apps.governance import api, evidence_api, notices_api, versions_api, webhooks_api
 from apps.releases.api.operations import route
 
 CHECK = "v1/governance/readiness/<str:agent>/<str:check>"
+WEBHOOK = "v1/governance/webhooks/<uuid:webhook>"
 
 urlpatterns = [
     route("v1/governance/matrix", get=api.MatrixGet),
@@ -32,4 +33,7 @@ urlpatterns = [
     route("v1/notifications/read", post=notices_api.NotificationRead),
     route("v1/governance/contracts", get=versions_api.ContractList),
     route("v1/governance/contracts/<str:name>/<int:version>", put=versions_api.ContractSet),
+    route("v1/governance/webhooks", get=webhooks_api.WebhookList, post=webhooks_api.WebhookAdd),
+    route(WEBHOOK, get=webhooks_api.WebhookGet, patch=webhooks_api.WebhookChange),
+    route(f"{WEBHOOK}/deliveries", get=webhooks_api.WebhookDeliveries),
 ]

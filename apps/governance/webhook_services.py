@@ -4,6 +4,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
 from apps.governance.approval_models import WebhookEndpoint
@@ -18,11 +19,14 @@ from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import audit_append
 
 FAMILIES = sorted({event.partition(".")[0] + ".*" for event in EVENTS})
+LONGEST_EVENTS = 500
 FIELDS = ("name", "url", "secret_name", "events", "enabled")
 
 
 class InvalidWebhook(ValueError):
     """A webhook's value is not acceptable. ``errors``: field → sentence."""
+
+    code = "invalid_webhook"
 
     def __init__(self, errors: dict[str, str]) -> None:
         self.errors = errors
@@ -44,6 +48,10 @@ def webhook_check(*, name: str, url: str, secret_name: str, events: str) -> None
     unknown = [event for event in listed if event not in (*EVENTS, *FAMILIES, "*")]
     if not listed:
         errors["events"] = _("Name at least one event, or * for all of them.")
+    elif len(events) > LONGEST_EVENTS:
+        errors["events"] = _("Events have at most %(count)s characters; name families.") % {
+            "count": LONGEST_EVENTS
+        }
     elif unknown:
         errors["events"] = _("No such event: %(names)s.") % {"names": ", ".join(unknown)}
     if errors:
@@ -56,7 +64,9 @@ def _address_problem(url: str) -> str:
         address_parse(url, private=settings.WEBHOOK_ALLOW_PRIVATE)
     except InvalidBinding as error:
         return str(error)
-    except AddressRefused:
+    except AddressRefused as refused:
+        if str(refused) == "private_address":
+            return _("The address is inside; an operator allows it by WEBHOOK_ALLOW_PRIVATE.")
         return _("The address must begin with https://.")
     return ""
 
@@ -86,7 +96,7 @@ def webhook_save(
     with tenant_transaction():
         same_name = WebhookEndpoint.objects.filter(name=after["name"])
         if same_name.exclude(pk=endpoint.pk if endpoint else None).exists():
-            raise InvalidWebhook({"name": _("There is a webhook of this name.")})
+            raise _name_taken()
         row = _locked(endpoint)
         before = _values(row) if endpoint else {}
         if before == after:
@@ -94,7 +104,11 @@ def webhook_save(
         for field, value in after.items():
             setattr(row, field, value)
         row.created_by = row.created_by or actor
-        row.save()
+        try:
+            with transaction.atomic():
+                row.save()
+        except IntegrityError:  # Somebody else took the name in the same moment.
+            raise _name_taken() from None
         audit_append(
             actor=actor,
             action="webhook.changed" if endpoint else "webhook.added",
@@ -102,6 +116,20 @@ def webhook_save(
             detail={"before": _shown(before), "after": _shown(after)},
         )
     return row
+
+
+def webhook_change(*, endpoint: WebhookEndpoint, actor: str, **changed: Any) -> WebhookEndpoint:
+    """Change only these of ``FIELDS``; the others stay as whoever wrote last has them.
+
+    Raises as ``webhook_save``.
+    """
+    with tenant_transaction():
+        values = _values(_locked(endpoint))
+        return webhook_save(actor=actor, endpoint=endpoint, **{**values, **changed})
+
+
+def _name_taken() -> InvalidWebhook:
+    return InvalidWebhook({"name": _("There is a webhook of this name.")})
 
 
 def _locked(endpoint: WebhookEndpoint | None) -> WebhookEndpoint:

@@ -134,6 +134,8 @@ KEY_SCOPES = (
     # Bring results of tests and evaluations about a manifest: what a build needs.
     "evidence:write",
     "governance:write",
+    # Addresses of webhooks: some carry a token in their path, so not for everybody who reads.
+    "webhook:read",
 )
 _SCOPES_OF_PERMISSION = {
     "chat": {"message:write", "identity:assert"},
@@ -146,6 +148,7 @@ _SCOPES_OF_PERMISSION = {
     "release.deploy": {"release:deploy"},
     "evidence.change": {"evidence:write"},
     "governance.change": {"governance:write"},
+    "webhooks.view": {"webhook:read"},
     "debug": {"debug"},
 }
 

@@ -27,6 +27,7 @@ from apps.tenants.scope import tenant_transaction
 
 KEY = Call(by_key=True)
 OWN, FOREIGN, ABSENT = "1", "77", "999999"
+NO_WEBHOOK = "00000000-0000-4000-8000-000000000000"
 Address = Callable[[str], str]
 
 
@@ -152,6 +153,28 @@ def lands_in_own_draft(address: str, method: str, body: Any) -> Probe:
     return Custom(probe)
 
 
+def webhook(
+    suffix: str = "", method: str = "get", body: Any = None, *, shows: bool = True
+) -> Probe:
+    """A route with the id of a webhook."""
+
+    def probe(me: Side, other: Side, browser: Client) -> list[str]:
+        mine, foreign, absent = (
+            send(me, method, f"/v1/governance/webhooks/{key}{suffix}", body)
+            for key in (
+                me.rows["governance.webhookendpoint"].pk,
+                other.rows["governance.webhookendpoint"].pk,
+                NO_WEBHOOK,
+            )
+        )
+        wrong = judged((mine, foreign, absent), other)
+        if shows and me.canary.encode() not in mine.body:
+            wrong.append("the owner's canary is missing")
+        return wrong
+
+    return Custom(probe)
+
+
 def comment_resolve(me: Side, other: Side, browser: Client) -> list[str]:
     """A foreign comment under one's own request is absent too."""
     with tenant_transaction(other.tenant):
@@ -193,6 +216,7 @@ CONTENT = {"content": {"system": "x"}}
 VERSIONS = {
     "framework": "2.2.x", "runtime": "2.2.x", "agent_gateway": "1.x", "supported": True,
 }  # fmt: skip
+HOOK = {"name": "matrix", "url": "https://hooks.example.com/", "secret_name": "HOOK"}
 LATER = "2099-01-01T00:00:00Z"
 
 
@@ -407,6 +431,14 @@ API_ROUTES |= {
         Call("put", by_key=True, data={"status": "active"}, json=True),
         shows=None,
     ),
+    "v1/governance/webhooks": several(
+        Listing("/v1/governance/webhooks", call=KEY),
+        lands_in_own_draft("/v1/governance/webhooks", "post", HOOK),
+    ),
+    "v1/governance/webhooks/<uuid:webhook>": several(
+        webhook(), webhook(method="patch", body={"enabled": False})
+    ),
+    "v1/governance/webhooks/<uuid:webhook>/deliveries": webhook("/deliveries", shows=False),
     CHECK: _readiness("", "put", {"state": "done", "note": "matrix"}),
     f"{CHECK}/exemption": _readiness("/exemption", "post", {**REASON, "expires_at": LATER}),
     f"{CHECK}/exemption/approve": _readiness("/exemption/approve", "post", {}),
