@@ -179,6 +179,14 @@ class CommentShape(Shape):
     created_at = Moment()
 
 
+class FillersShape(Shape):
+    """Whose approval would fill a missing duty: some of them, and how many more there are."""
+
+    duty = Text()
+    people = Names()
+    more = Number()
+
+
 class ReviewShape(Shape):
     """What ``request_view`` tells beside the request itself."""
 
@@ -191,6 +199,7 @@ class ReviewShape(Shape):
     approvals = DecisionShape(many=True)
     missing = Names()
     more = Number()
+    may_approve = FillersShape(many=True, source="fillers")
     gate_results = AnyJson()
     comments = CommentShape(many=True, source="request.comments")
 

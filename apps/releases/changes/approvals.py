@@ -1,12 +1,14 @@
 """Which approvals of a request count, and who is still missing."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from apps.releases.change_models import Approval, ChangeRequest
-from apps.releases.changes.policy import Requirement
+from apps.releases.changes.policy import HeldDuty, Requirement
 from apps.runtime.canonical import canonical_json, sha256_text
+
+SHOWN_PEOPLE = 5
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,15 @@ class Counted:
     @property
     def is_complete(self) -> bool:
         return not self.missing and not self.more
+
+
+@dataclass(frozen=True)
+class Fillers:
+    """Whose approval would fill ``duty``: some of them, by name, and how many ``more`` there are."""
+
+    duty: str
+    people: tuple[str, ...]
+    more: int
 
 
 def editors_of(request: ChangeRequest) -> list[str]:
@@ -87,6 +98,36 @@ def counted(
     filled = duties_filled(requirement.duties, held)
     missing = tuple(duty for duty in requirement.duties if duty not in filled)
     return Counted(tuple(approvals), missing, max(0, requirement.approvals - len(approvals)))
+
+
+def may_fill(
+    missing: Sequence[str],
+    *,
+    requirement: Requirement,
+    approvals: Sequence[Approval],
+    barred: Collection[str],
+    holders: Mapping[str, Sequence[HeldDuty]],
+) -> list[Fillers]:
+    """Return for each ``missing`` duty whose approval would fill it.
+
+    Never an editor (``barred``, author included) nor who holds it for one, nor who has approved:
+    one person fills one duty. Somebody who holds only a filled duty counts where they would free
+    who fills it for the missing one.
+    """
+    given = {found.person: set(json.loads(found.duties)) for found in approvals}
+    able: dict[str, list[str]] = {duty: [] for duty in missing}
+    for person in sorted(holders):
+        held = {found.duty for found in holders[person] if found.on_behalf_of not in barred}
+        if not held or person in barred or person in given:
+            continue
+        filled = duties_filled(requirement.duties, {**given, person: held})
+        for duty in missing:
+            if duty in held or duty in filled:
+                able[duty].append(person)
+    return [
+        Fillers(duty, tuple(people[:SHOWN_PEOPLE]), max(0, len(people) - SHOWN_PEOPLE))
+        for duty, people in able.items()
+    ]
 
 
 def duties_filled(duties: Sequence[str], held: dict[str, set[str]]) -> dict[str, str]:

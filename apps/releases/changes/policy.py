@@ -87,6 +87,10 @@ class ChangePolicy(Protocol):
     def duties_of(self, actor: str) -> list[HeldDuty]:
         """Return the duties ``actor`` holds now; none for a key, a command or a stranger."""
 
+    def holders(self, duties: Sequence[str]) -> dict[str, list[HeldDuty]]:
+        """Return everybody who holds one of ``duties`` now, as actors by name, and which of them;
+        in as many queries for many people as for one."""
+
 
 def change_policy() -> ChangePolicy:
     """Return the policy that ``settings.CHANGE_POLICY`` names (a dotted name of an object)."""

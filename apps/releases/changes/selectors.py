@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 
 from apps.releases.change_models import Approval, ChangePatch, ChangeRequest
-from apps.releases.changes.approvals import approvals_counted
+from apps.releases.changes.approvals import Fillers, approvals_counted, editors_of, may_fill
 from apps.releases.changes.candidate import (
     Candidate,
     PatchedItem,
@@ -116,7 +116,8 @@ class RequestView:
     """A request with everything a reviewer needs.
 
     ``sha256`` is the manifest it would make now ("" with conflicts); ``is_stale``: not the one it is
-    bound to. ``missing`` duties and ``more`` people are still to approve.
+    bound to. ``missing`` duties and ``more`` people are still to approve; ``fillers``: of an open
+    one, who may, by duty.
     """
 
     request: ChangeRequest
@@ -130,6 +131,7 @@ class RequestView:
     missing: tuple[str, ...]
     more: int
     gate_results: list[dict[str, Any]]
+    fillers: list[Fillers] = field(default_factory=list)
 
     @property
     def conflicts(self) -> dict[str, tuple[Conflict, ...]]:
@@ -160,6 +162,13 @@ def _open_view(request: ChangeRequest) -> RequestView:
         missing=count.missing,
         more=count.more,
         gate_results=gate_results_read(request.gate_results),
+        fillers=may_fill(
+            count.missing,
+            requirement=requirement,
+            approvals=count.approvals,
+            barred={request.author, *editors_of(request)},
+            holders=policy.holders(requirement.duties) if count.missing else {},
+        ),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from django.utils.translation import gettext, gettext_lazy
 
 from apps.releases.change_models import Approval, ChangeComment, ChangePatch
+from apps.releases.changes.approvals import Fillers
 from apps.releases.changes.candidate import labels_of
 from apps.releases.changes.policy import Risk
 from apps.releases.changes.selectors import PatchView
@@ -109,6 +110,15 @@ class ShownApproval:
     counts: bool
 
 
+@dataclass(frozen=True)
+class ShownFillers:
+    """Who may still fill a missing duty."""
+
+    duty: str
+    people: list[str]
+    more: int
+
+
 def duty_label(duty: str) -> str:
     """Return what a duty is called in the reader's language."""
     return str(DUTIES.get(duty, duty))
@@ -154,6 +164,14 @@ def shown_approvals(
             counts=decision.pk in keys,
         )
         for decision in decisions
+    ]
+
+
+def shown_fillers(fillers: Iterable[Fillers]) -> list[ShownFillers]:
+    """Return who may still approve, duty by duty."""
+    return [
+        ShownFillers(duty_label(f.duty), [person_name(name) for name in f.people], f.more)
+        for f in fillers
     ]
 
 

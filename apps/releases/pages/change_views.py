@@ -45,7 +45,13 @@ from apps.releases.pages.change_forms import (
     person_name,
 )
 from apps.releases.pages.change_queue import QUEUE_TITLES, queue_found, queue_rows, queue_tabs
-from apps.releases.pages.change_shown import duty_label, shown_approvals, shown_gates, shown_patches
+from apps.releases.pages.change_shown import (
+    duty_label,
+    shown_approvals,
+    shown_fillers,
+    shown_gates,
+    shown_patches,
+)
 from apps.releases.pages.config_admin import ConfigAdmin
 from apps.releases.pages.links import release_link, request_link
 from apps.tenants.tenant_admin import actor_of
@@ -106,6 +112,7 @@ def request_page(
         "approvals": shown_approvals(view.approvals, count.approvals),
         "counted": len(count.approvals),
         "missing": [duty_label(duty) for duty in view.missing],
+        "fillers": shown_fillers(view.fillers),
         "gates": shown_gates(view.gate_results, "block", "warn"),
         "gates_off": shown_gates(view.gate_results, "off"),
         "gates_passed": shown_gates(view.gate_results, "passed"),

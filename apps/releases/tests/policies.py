@@ -35,5 +35,11 @@ class NamedDuties:
     def duties_of(self, actor: str) -> list[HeldDuty]:
         return list(DUTIES.get(actor, ()))
 
+    def holders(self, duties: Sequence[str]) -> dict[str, list[HeldDuty]]:
+        found = {
+            actor: [duty for duty in held if duty.duty in duties] for actor, held in DUTIES.items()
+        }
+        return {actor: held for actor, held in found.items() if held}
+
 
 POLICY = NamedDuties()
