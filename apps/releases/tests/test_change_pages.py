@@ -387,10 +387,8 @@ def test_rows_of_other_requests__cannot_be_named_in_an_act(acme: World) -> None:
         assert act(olga, mine, "drop", key=key).status_code == 404
     assert act(olga, other, "drop", key=patch.pk).status_code == 200
     assert act(olga, mine, "sing").status_code == 404
-    assert (
-        olga.get(reverse("admin:releases_changerequest_act", args=[mine.pk, "submit"])).status_code
-        == 404
-    )
+    again = olga.get(reverse("admin:releases_changerequest_act", args=[mine.pk, "submit"]))
+    assert again.status_code == 302, "an act is posted; loaded again it is the request"
 
 
 def test_archived_item__names_the_open_conversations_that_use_it(acme: World) -> None:
@@ -451,6 +449,17 @@ def test_conflict__is_shown_with_its_three_sides_and_resolved_by_an_own_value(
             {"op": "set", "path": "response_style", "before": "theirs, cold", "after": "between"}
         ]
     assert "changes of others" in page(olga, request) or "change of others" in page(olga, request)
+
+
+def test_stale_request__with_a_conflict__says_so_and_nothing_else(acme: World) -> None:
+    request = approved(acme, response_style="mine & warm")
+    published(acme, response_style="theirs, cold")
+    shown = page(browser("ana"), request)
+    assert "Conflict at Response style" in shown
+    assert "Rebase the request first." in shown
+    for untrue in ("No field differs", "Everybody who must has approved", "exactly what is shown"):
+        assert untrue not in shown
+    assert "Publish or schedule" not in shown
 
 
 def test_choice__about_what_a_third_publication_changed_again__is_asked_anew(
