@@ -57,7 +57,7 @@ def paths_in(page: Path) -> Iterator[str]:
     for words in [*CODE.findall(FENCE.sub("", text)), *FENCE.findall(text)]:
         for word in words.split():
             if word.startswith(FOLDERS) and not re.search(r"[<*…{]", word):
-                yield word.rstrip(",;:.")
+                yield word.partition("::")[0].rstrip(",;:.")
 
 
 # -- pages -------------------------------------------------------------------------------------
