@@ -35,6 +35,9 @@ def changes_due(now: datetime) -> None:
             break_glass_revert(request=request, actor=ACTOR, reason=reason)
         except WrongState:
             continue  # Ratified, or another process was first.
+        except REFUSALS:
+            # It stays due; the others do not wait for it.
+            logger.exception("change request %s: the emergency cannot be taken back", request)
 
 
 def _found(**conditions: object) -> list[ChangeRequest]:

@@ -41,6 +41,7 @@ from apps.releases.gates import (
 from apps.releases.models import Release
 from apps.releases.services import GateRefused, configuration_locked
 from apps.runtime.canonical import canonical_json
+from apps.tenants.issuing import with_issuer
 from apps.tenants.scope import current_tenant_id
 from apps.tenants.services import audit_append
 
@@ -96,10 +97,15 @@ def told(request: ChangeRequest, event: str, actor: str, subject: str = "", **de
 
 
 def editor_add(request: ChangeRequest, actor: str) -> None:
-    """Note that ``actor`` changed a patch: they no longer may approve."""
+    """Note that ``actor`` changed a patch or the terms: they no longer may approve.
+
+    Nor may who issued the key that ``actor`` is: else a person would edit with a key of the tenant
+    and approve it themselves.
+    """
     editors = editors_of(request)
-    if actor not in editors:
-        request.editors = canonical_json([*editors, actor])
+    new = [maker for maker in with_issuer(actor) if maker not in editors]
+    if new:
+        request.editors = canonical_json([*editors, *new])
 
 
 # -- binding to a manifest -----------------------------------------------------------------------

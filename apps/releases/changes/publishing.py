@@ -4,9 +4,10 @@ One transaction under the tenant's configuration lock checks everything again: t
 is stale, the risk, the gates, and that everybody who must has approved exactly this manifest.
 """
 
-import json
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from uuid import UUID
 from zoneinfo import ZoneInfo, available_timezones
 
 from django.conf import settings
@@ -28,13 +29,13 @@ from apps.releases.changes.refusals import (
     WrongState,
 )
 from apps.releases.content import content_validate
-from apps.releases.environments.deploying import frozen_check, requests_arrived
+from apps.releases.environments.deploying import deployment_find, frozen_check, requests_arrived
+from apps.releases.environments.emergencies import content_without, emergencies_in
 from apps.releases.environments.services import release_deploy
 from apps.releases.freezing import manifest_of_heads
 from apps.releases.gates import Problem
 from apps.releases.models import ConfigItem, Deployment, Release
-from apps.releases.patches.patching import patch_apply, patch_make
-from apps.releases.selectors import content_today, release_keep
+from apps.releases.selectors import content_today, item_head_users, release_keep
 from apps.releases.services import (
     item_leave,
     item_write,
@@ -286,17 +287,19 @@ def break_glass_revert(*, request: ChangeRequest, actor: str, reason: str) -> Re
 
     What others published since stays: the changes are taken out field by field, and a field that
     somebody changed again stays as they made it. Returns the release that now runs, or None when the
-    environment had moved on to another one. Raises ``WrongState``, ``IncompleteRequest``.
+    environment runs one without the emergency. Raises ``WrongState``, ``IncompleteRequest``.
     """
     if not reason.strip():
         raise IncompleteRequest({"reason": _("Say why it is taken back.")})
     with tenant_transaction():
         request = core.request_locked(request)
         _emergency_open(request)
+        # Before: what the heads become is made after it, and so is without the emergency.
+        moment = timezone.now()
         with authority(f"revert of emergency {request.number}"):
             reverted = _heads_revert(request, actor)
             running = _environment_revert(request, reverted, actor, reason)
-        request.reverted_at = timezone.now()
+        request.reverted_at = moment
         request.save()
         core.told(
             request, "change.reverted", actor,
@@ -309,53 +312,59 @@ def _heads_revert(request: ChangeRequest, actor: str) -> Release:
     """Take the request's changes out of today's heads and freeze that."""
     parent = release_same(sha256_text(manifest_of_heads()))
     note = _("Emergency #%(number)s taken back") % {"number": request.number}
-    for patch in request.patches.select_related("base").order_by("kind", "slug"):
-        _item_revert(patch, actor, note)
+    patches = request.patches.select_related("base").order_by("kind", "slug")
+    leaving = [item for patch in patches if (item := _item_revert(patch, actor, note))]
+    _items_leave(leaving, actor)
     manifest = manifest_of_heads()
     return release_same(sha256_text(manifest)) or release_freeze(
         manifest=manifest, parent=parent, problems=[], actor=actor, note=note
     )
 
 
-def _item_revert(patch: ChangePatch, actor: str, note: str) -> None:
+def _item_revert(patch: ChangePatch, actor: str, note: str) -> ConfigItem | None:
+    """Take one item's change back; return the item when nothing of it is to be left."""
     item = ConfigItem.objects.select_related("head").get(kind=patch.kind, slug=patch.slug)
-    before = content_today(patch.kind, patch.base.content) if patch.base else None
-    if before is None or patch.base_archived:
-        if not item.archived_at:
-            item_leave(item=item, actor=actor)
-        return
-    now = content_today(patch.kind, item.head.content) if item.head else {}
-    if patch.action != "archive":
-        after = patch_apply(before, json.loads(patch.operations)).content
-        before = patch_apply(now, patch_make(after, before)).content
-    elif not item.archived_at:
-        return  # Somebody brought it back since.
-    valid = content_validate(kind=patch.kind, slug=patch.slug, content=before)
+    there = item.head is not None and not item.archived_at
+    now = content_today(patch.kind, item.head.content) if there and item.head else None
+    content = content_without(patch, now)
+    if content is None:
+        return item if there else None
     item_write(
         kind=patch.kind,
         slug=patch.slug,
-        valid=valid,
+        valid=content_validate(kind=patch.kind, slug=patch.slug, content=content),
         labels={},
         actor=actor,
         note=note,
         bump="patch",
     )
+    return None
+
+
+def _items_leave(items: Sequence[ConfigItem], actor: str) -> None:
+    """Archive ``items``, those that others of them name after those others.
+
+    What accepted items of other people name by now stays: without it nothing could be published.
+    """
+    waiting = list(items)
+    while free := [item for item in waiting if not item_head_users(item)]:
+        for item in free:
+            item_leave(item=item, actor=actor)
+        waiting = [item for item in waiting if item not in free]
 
 
 def _environment_revert(
     request: ChangeRequest, reverted: Release, actor: str, reason: str
 ) -> Release | None:
-    deployment = Deployment.objects.filter(environment=request.environment).first()
-    if deployment is None or deployment.release_id != request.release_id:
+    """Let the environment run what it ran before the emergency, unless what it runs is without it.
+
+    Also when another emergency was made on top: the newest release counts that has neither this one
+    nor one that was taken back.
+    """
+    deployment = deployment_find(request.environment)
+    if deployment is None or not _runs_emergency(deployment, request):
         return None
-    event = (
-        DeploymentEvent.objects.filter(
-            environment=request.environment, release_id=request.release_id, verb="break_glass"
-        )
-        .order_by("-at")
-        .first()
-    )
-    target = event.previous if event and event.previous else reverted
+    target = _ran_without(request) or reverted
     release_deploy(
         release=target,
         environment=request.environment,
@@ -365,3 +374,25 @@ def _environment_revert(
         verb="revert",
     )
     return target
+
+
+def _runs_emergency(deployment: Deployment, request: ChangeRequest) -> bool:
+    if deployment.release_id == request.release_id:
+        return True
+    # An entry environment moves on with every publication; customers are answered elsewhere.
+    if request.environment in settings.RELEASE_ENTRY_ENVIRONMENTS:
+        return False
+    return request.pk in {found.pk for found in emergencies_in(deployment.release)}
+
+
+def _ran_without(request: ChangeRequest) -> Release | None:
+    """Return the newest release that the environment ran and that may run there again, or None."""
+    events = DeploymentEvent.objects.filter(environment=request.environment).order_by("-at", "-pk")
+    ran = [pk for row in events.values_list("release_id", "previous_id") for pk in row if pk]
+    known: dict[UUID, Release] = Release.objects.defer("manifest").in_bulk(set(ran))
+    for release in (known[pk] for pk in dict.fromkeys(ran)):
+        if release.pk != request.release_id and not any(
+            found.pk == request.pk or found.reverted_at for found in emergencies_in(release)
+        ):
+            return release
+    return None

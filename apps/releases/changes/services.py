@@ -49,6 +49,7 @@ from apps.releases.patches.patching import patch_make
 from apps.releases.selectors import content_today
 from apps.releases.services import ForeignRevision, StaleBase, configuration_locked
 from apps.runtime.canonical import canonical_json
+from apps.tenants.issuing import issuer_of
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import audit_append
 
@@ -97,7 +98,11 @@ def request_open(
         configuration_locked()
         newest = ChangeRequest.objects.aggregate(Max("number"))["number__max"] or 0
         request: ChangeRequest = ChangeRequest.objects.create(
-            number=newest + 1, author=actor, **facts
+            number=newest + 1,
+            author=actor,
+            # Who issued the key that opens it is its author as well.
+            editors=canonical_json([issuer] if (issuer := issuer_of(actor)) else []),
+            **facts,
         )
         audit_append(
             actor=actor,
@@ -110,7 +115,8 @@ def request_open(
 
 def request_describe(*, request: ChangeRequest, actor: str, **fields: Any) -> ChangeRequest:
     """Change what ``request_open`` takes. A change of environment, in-flight policy, pin age or
-    version step voids approvals; one of title, reason, reviewers or declared risk does not.
+    version step voids approvals and makes ``actor`` an editor; one of title, reason, reviewers or
+    declared risk does not.
 
     Raises ``InvalidContent`` and ``WrongState``.
     """
@@ -125,6 +131,8 @@ def request_describe(*, request: ChangeRequest, actor: str, **fields: Any) -> Ch
         for name, value in changed.items():
             setattr(request, name, value)
         if set(changed) & set(TERMS):
+            # Terms are approved with the rest, so who sets them is not who approves them.
+            core.editor_add(request, actor)
             core.rebind(request, actor, _("what was approved with it was changed"), terms=terms)
         request.save()
         audit_append(

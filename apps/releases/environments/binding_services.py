@@ -31,6 +31,7 @@ from apps.releases.freezing import bindings_needed
 from apps.releases.models import Binding, Deployment
 from apps.releases.selectors import pointer_of, release_load
 from apps.releases.services import configuration_locked
+from apps.tenants.issuing import with_issuer
 from apps.tenants.scope import current_tenant_id, tenant_transaction
 from apps.tenants.services import audit_append
 
@@ -214,13 +215,14 @@ def binding_decide(
     with tenant_transaction():
         configuration_locked()
         proposal = _open_proposal(proposal)
-        if actor == proposal.proposed_by:
+        proposers = with_issuer(proposal.proposed_by)
+        if actor in proposers:
             raise NotResponsible(_("You proposed it: somebody else has to decide."))
         duty_required(
             actor,
             proposal.environment,
             change_policy().binding_requirement(proposal.environment),
-            not_for=[proposal.proposed_by],
+            not_for=proposers,
         )
         if approve:
             _applied(proposal)

@@ -20,6 +20,7 @@ from apps.releases.change_models import DeploymentEvent
 from apps.releases.content import FieldError, InvalidContent, field_errors
 from apps.releases.environments import in_flight as conversations
 from apps.releases.environments.deploying import deployment_find, deployment_write
+from apps.releases.environments.emergencies import emergency_check
 from apps.releases.environments.in_flight import TurnRates
 from apps.releases.environments.rules import (
     EnvironmentRefused,
@@ -279,6 +280,7 @@ def _arrival_check(release: Release, environment: str, actor: str) -> None:
         duty_check(actor, environment)
     else:
         hop_check(release, environment)
+        emergency_check(release)
         editor_check(actor, release, environment)
     frozen_check(environment)
 

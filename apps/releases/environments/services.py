@@ -33,6 +33,8 @@ from apps.releases.environments.canaries import canary_start as canary_start
 from apps.releases.environments.canaries import canary_stop as canary_stop
 from apps.releases.environments.deploying import TAKING_BACK, deployment_find, deployment_write
 from apps.releases.environments.deploying import requests_arrived as requests_arrived
+from apps.releases.environments.emergencies import EmergencyNotAccepted as EmergencyNotAccepted
+from apps.releases.environments.emergencies import emergency_check
 from apps.releases.environments.rules import EnvironmentRefused as EnvironmentRefused
 from apps.releases.environments.rules import Frozen as Frozen
 from apps.releases.environments.rules import HopSkipped as HopSkipped
@@ -119,7 +121,7 @@ def release_promote(
 ) -> Deployment:
     """Let ``environment`` run what the environment one hop before it runs now.
 
-    Raises ``HopSkipped``, ``Frozen``, ``NotResponsible`` when the actor holds no duty for it or
+    Raises ``HopSkipped``, ``EmergencyNotAccepted``, ``Frozen``, ``NotResponsible`` when the actor holds no duty for it or
     edited what would arrive, and what ``release_deploy`` raises of the release itself.
     """
     environment_checked(environment)
@@ -128,6 +130,7 @@ def release_promote(
         configuration_locked()
         release = Release.objects.defer("manifest").get(pk=release.pk)
         hop_check(release, environment)
+        emergency_check(release)
         editor_check(actor, release, environment)
         frozen_check(environment)
         return _arrive(
@@ -149,6 +152,7 @@ def release_roll_back(
     Possible in a frozen window, and for whoever edited it: it is the safe way. Conversations on what
     is taken back go on with ``release`` at their next message, pinned or not; those pinned to others
     stay. ``force``: everybody moves, messages that wait too. Raises ``NeverRan``,
+    ``EmergencyNotAccepted`` for a release with an emergency that was taken back,
     ``NotResponsible``, ``InvalidContent`` without a reason, ``UnboundBindings``, ``CorruptRelease``.
     """
     environment_checked(environment)
@@ -162,6 +166,7 @@ def release_roll_back(
                 _("Release #%(number)s never ran in %(environment)s, so nothing rolls back to it.")
                 % {"number": release.number, "environment": environment}
             )
+        emergency_check(release, open_ones=False)
         deployment = deployment_find(environment)
         assert deployment is not None
         return _arrive(
