@@ -4,6 +4,7 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from apps.releases.change_models import ChangeRequest
@@ -161,6 +162,11 @@ class FreezeForm(ReasonForm):
                     typed[f"{name}_at"] = moment_parse(typed[name], typed["zone"], ahead=True)
                 except NoMoment as error:
                     self.add_error(name, str(error))
+        if "starts_at" in typed and "ends_at" in typed:
+            if typed["ends_at"] <= typed["starts_at"]:
+                self.add_error("ends", _("It ends after it starts."))
+            elif typed["ends_at"] <= timezone.now():
+                self.add_error("ends", _("It ends in the future."))
         return typed
 
 

@@ -242,7 +242,8 @@ def kept_shown(deployment: Deployment | None) -> list[tuple[Release, datetime]]:
 
 
 def _arriving(deployment: Deployment | None, earlier: Deployment | None) -> Release | None:
-    """Return what the environment before runs, when it is not what runs here."""
-    if earlier is None or (deployment and deployment.release_id == earlier.release_id):
+    """Return what the environment before runs, when it is newer than what runs here: an older one
+    would take something back, an emergency too, and is not what the page holds out first."""
+    if earlier is None or (deployment and deployment.release.number >= earlier.release.number):
         return None
     return earlier.release

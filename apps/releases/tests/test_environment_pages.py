@@ -114,6 +114,15 @@ def act(client: Client, does: str, environment: str = "production", **typed: Any
     return client.post(page(environment), {"act": does, **typed})
 
 
+def test_promote__an_older_release_than_runs__is_not_held_out_first(acme: World) -> None:
+    # An emergency went past staging: what staging runs would take it back.
+    with tenant_transaction(acme.acme), setting_up("a test's world"):
+        stand("Third", "production")
+    shown = text(signed_in("otto").get(page()))
+    assert "Promote #2 from staging" not in shown
+    assert "Promote this" in shown, "who means it still finds it in the list"
+
+
 # -- promote, deploy, roll back --------------------------------------------------------------------
 def test_promote__what_staging_runs__by_an_operator__runs_in_production(acme: World) -> None:
     otto = signed_in("otto")
@@ -374,7 +383,9 @@ def test_freeze__with_times_that_cannot_be__is_refused(
         "reason": "x",
         **wrong,
     }
-    assert message in text(act(signed_in("otto"), "freeze_add", **typed))
+    shown = text(act(signed_in("otto"), "freeze_add", **typed))
+    assert message in shown
+    assert "ends_at" not in shown, "a field is called what the form calls it"
     with tenant_transaction(acme.acme):
         assert not FreezeWindow.objects.exists()
 
