@@ -51,7 +51,9 @@ class AgentAdmin(KindAdmin):
         "slug", "name", "life", "live", "changing", *KindAdmin.list_display[2:],
     )  # fmt: skip
 
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[AgentList]:
+    def get_changelist(  # type: ignore[override]  # Unfold's annotation says an instance
+        self, request: HttpRequest, **kwargs: Any
+    ) -> type[AgentList]:
         return AgentList
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ConfigItem]:

@@ -1,11 +1,12 @@
 """``manage.py config_apply FILES… --tenant SLUG``: one request for the files, submitted; for CI.
 
-Exit codes: 0 done (or nothing differs), 3 not everybody who must has approved (``--publish``), 1 an
-error.
+Exit codes: 0 done (or nothing differs), 3 not everybody who must has approved (``--publish``,
+``--wait``), 1 an error.
 """
 
 import json
 from argparse import ArgumentParser
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from django.conf import settings
 from django.core.management.base import CommandError
 
 from apps.releases.authority import setting_up
+from apps.releases.change_models import ChangeRequest
 from apps.releases.changes.selectors import request_view
 from apps.releases.changes.services import (
     ApprovalsMissing,
@@ -20,9 +22,10 @@ from apps.releases.changes.services import (
     request_publish,
     request_submit,
 )
-from apps.releases.changes.states import DRAFT
+from apps.releases.changes.states import CLOSED, DRAFT, IN_REVIEW, LIVE
 from apps.releases.environments.services import release_deploy
 from apps.releases.models import Release
+from apps.releases.portable.awaiting import decision_awaited, seconds_of
 from apps.releases.portable.commands import (
     WAITING,
     FilesCommand,
@@ -56,6 +59,13 @@ class Command(FilesCommand):
             "--publish", action="store_true", help="publish the request if it is approved"
         )
         parser.add_argument(
+            "--wait",
+            type=seconds_of,
+            default=0,
+            metavar="SECONDS",
+            help="wait so long for everybody who must to approve",
+        )
+        parser.add_argument(
             "--setup",
             action="store_true",
             help="first configuration of a tenant without any release: publish it without approvals",
@@ -71,6 +81,8 @@ class Command(FilesCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if options["deploy"] and not options["setup"]:
             raise CommandError("--deploy goes with --setup; else a release is deployed by people.")
+        if options["wait"] and options["setup"]:
+            raise CommandError("--setup asks nobody to approve: there is nothing to --wait for.")
         with refusals_told(), tenant_scope(tenant_named(options["tenant"])):
             actor_check(options["actor"])
             portable = portable_of(options["files"])
@@ -113,6 +125,8 @@ class Command(FilesCommand):
         if request is None:
             self._say(plan_json(proposed), plan_text(proposed), options)
             return
+        if options["wait"]:
+            proposed = self._awaited(proposed, request, options["wait"])
         if options["publish"]:
             self._publish(proposed, options)
             return
@@ -121,10 +135,28 @@ class Command(FilesCommand):
             f"{plan_text(proposed)}\nrequest #{request.number} is {request.status}",
             options,
         )
+        if options["wait"] and request.status == IN_REVIEW:
+            leave(WAITING)
+
+    def _awaited(self, proposed: Proposed, request: ChangeRequest, seconds: int) -> Proposed:
+        """Wait for the decision and return what it left. Raises ``CommandError`` when it is one that
+        ends the request."""
+        if request.status == IN_REVIEW:
+            self.stderr.write(f"request #{request.number} waits for approval, at most {seconds} s")
+        decision_awaited(request, seconds=seconds)
+        if request.status in (DRAFT, *CLOSED):
+            raise CommandError(
+                f"Request #{request.number} is {request.status}: it was not approved; its page says why."
+            )
+        with tenant_transaction():
+            return replace(proposed, request=request, view=request_view(request))
 
     def _publish(self, proposed: Proposed, options: dict[str, Any]) -> None:
         request = proposed.request
         assert request is not None
+        if request.status in LIVE and request.release is not None:
+            self._say_published(request, request.release, options)  # By somebody else, meanwhile.
+            return
         try:
             # Not by the author, whose role may not cover it: by whoever runs the command.
             release = request_publish(request=request, actor=PUBLISHER)
@@ -140,6 +172,11 @@ class Command(FilesCommand):
                 options,
             )
             leave(WAITING)
+        self._say_published(request, release, options)
+
+    def _say_published(
+        self, request: ChangeRequest, release: Release, options: dict[str, Any]
+    ) -> None:
         self._say(
             {"request": {"number": request.number}, "release": release.number,
              "sha256": release.sha256},
