@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from apps.governance.duty_services import duty_delegate, duty_end
 from apps.governance.responsibility_services import raci_set
 from apps.governance.tests.test_approving import (
     ALICE,
     ANA,
+    BOB,
     OLGA,
     OTTO,
     PROMPT,
@@ -24,8 +26,10 @@ from apps.releases.changes.publishing import (
     break_glass_revert,
     request_break_glass,
     request_publish,
+    request_schedule,
 )
-from apps.releases.changes.refusals import SelfApproval
+from apps.releases.changes.refusals import ApprovalsMissing, SelfApproval
+from apps.releases.changes.selectors import request_view
 from apps.releases.changes.services import (
     patch_save,
     request_describe,
@@ -43,7 +47,8 @@ from apps.releases.environments.services import (
     release_roll_back,
 )
 from apps.releases.models import ConfigItem, Release
-from apps.tenants.services import api_key_issue
+from apps.tenants.models import Membership, Role, User
+from apps.tenants.services import api_key_issue, membership_grant, membership_revoke
 
 pytestmark = [pytest.mark.django_db, pytest.mark.governed]
 
@@ -126,6 +131,40 @@ def test_request__whose_terms_the_approver_set__is_not_approved_by_them(live):
     request_describe(request=request, actor=ANA, in_flight="force")
     with pytest.raises(SelfApproval):
         approve(request, ANA)
+
+
+# -- who approved and has left -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["left", "inactive", "another role"])
+def test_request__whose_approver_lost_the_duty__is_not_published_at_its_time(live, how):
+    request = submitted(OLGA, "behaviour", **PROMPT)
+    approve(request, ANA)
+    at = timezone.now() + timedelta(hours=1)
+    request_schedule(request=request, actor=ALICE, at=at, zone="UTC")
+    if how == "inactive":
+        User.objects.filter(username="ana").update(is_active=False)
+    else:
+        membership_revoke(membership=Membership.objects.get(user__username="ana"), actor=ALICE)
+    if how == "another role":
+        membership_grant(user=User.objects.get(username="ana"), role=Role.AUDITOR, actor=ALICE)
+    changes_due(at + timedelta(seconds=1))
+    request.refresh_from_db()
+    assert (request.status, Release.objects.count()) == ("in_review", 1)
+    assert request_view(request).missing == ("domain",)
+
+
+def test_request__approved_for_somebody_whose_delegation_ended__lacks_the_duty(live):
+    until = timezone.now() + timedelta(days=1)
+    bob = User.objects.get(username="bob")
+    row = duty_delegate(user=bob, duty="domain", actor=ANA, expires_at=until, reason="holiday")
+    request = submitted(OLGA, "behaviour", **PROMPT)
+    assert approve(request, BOB) == "approved"
+    duty_end(assignment=row, actor=ANA)
+    with pytest.raises(ApprovalsMissing):
+        request_publish(request=request, actor=ALICE)
+    approve(request, ANA)
+    assert request_publish(request=request, actor=ALICE).number == 2
 
 
 # -- emergencies -----------------------------------------------------------------------------------

@@ -5,7 +5,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from apps.releases.change_models import Approval, ChangeRequest
-from apps.releases.changes.policy import HeldDuty, Requirement
+from apps.releases.changes.policy import HeldDuty, Requirement, change_policy
+from apps.releases.changes.states import OPEN
 from apps.runtime.canonical import canonical_json, sha256_text
 
 SHOWN_PEOPLE = 5
@@ -66,14 +67,29 @@ def terms_of(request: ChangeRequest, items: Sequence[tuple[str, str, str, int | 
 
 
 def approvals_counted(request: ChangeRequest, requirement: Requirement) -> Counted:
-    """Count the approvals of the manifest and terms that ``request`` is bound to now."""
+    """Count the approvals of the manifest and terms that ``request`` is bound to now.
+
+    While it is open an approval counts as far as its person still holds what they approved with:
+    who left, or lost the duty, lets nothing in any more, at its scheduled time either.
+    """
+    decisions = list(request.approvals.order_by("pk"))
     return counted(
-        list(request.approvals.order_by("pk")),
+        decisions,
         editors=editors_of(request),
         sha256=request.manifest_sha256,
         terms=terms_digest(request),
         requirement=requirement,
+        held_now=_held_now(request, decisions) if request.status in OPEN else None,
     )
+
+
+def _held_now(request: ChangeRequest, decisions: Sequence[Approval]) -> dict[str, set[str]]:
+    """Return person → duties they hold now, other than on behalf of who made the request."""
+    policy, makers = change_policy(), {request.author, *editors_of(request)}
+    return {
+        person: {held.duty for held in policy.duties_of(person) if held.on_behalf_of not in makers}
+        for person in {found.person for found in decisions}
+    }
 
 
 def counted(
@@ -83,8 +99,12 @@ def counted(
     sha256: str,
     terms: str,
     requirement: Requirement,
+    held_now: Mapping[str, set[str]] | None = None,
 ) -> Counted:
-    """Count: each person's last decision about exactly this; editors never; one duty a person."""
+    """Count: each person's last decision about exactly this; editors never; one duty a person.
+
+    ``held_now``: person → duties; who holds none any more does not count. None: as it was then.
+    """
     last: dict[str, Approval] = {}
     for decision in decisions:
         if (decision.manifest_sha256, decision.terms) == (sha256, terms):
@@ -95,6 +115,10 @@ def counted(
         if found.decision == Approval.Decision.APPROVE and person not in editors
     ]
     held = {found.person: set(json.loads(found.duties)) for found in approvals}
+    if held_now is not None:
+        held = {person: duties & held_now[person] for person, duties in held.items()}
+        approvals = [found for found in approvals if held[found.person]]
+        held = {found.person: held[found.person] for found in approvals}
     filled = duties_filled(requirement.duties, held)
     missing = tuple(duty for duty in requirement.duties if duty not in filled)
     return Counted(tuple(approvals), missing, max(0, requirement.approvals - len(approvals)))
