@@ -108,6 +108,20 @@ def test_person__who_has_approved__is_not_asked_for_the_second_duty(governed: Go
     assert governed.request(number).status == "approved"
 
 
+def test_person__who_approved_before_they_held_the_duty__is_named_again(
+    governed: Governed,
+) -> None:
+    number = asked(governed, RAILS, risk="weakening")
+    approved(governed, number, "otto")
+    assert may_approve(governed, number)["security"] == ["user:alice"]
+    granted(governed, "otto", "security")
+    assert may_approve(governed, number)["security"] == ["user:alice", "user:otto"]
+    approved(governed, number, "otto")
+    assert may_approve(governed, number) == {"platform": ["user:alice"]}
+    approved(governed, number, "alice")
+    assert governed.request(number).status == "approved"
+
+
 def test_many_holders__five_are_named_and_the_others_counted(governed: Governed) -> None:
     approvers(governed, *(f"zoe{number}" for number in range(7)))
     number = asked(governed, PROMPT)

@@ -134,19 +134,25 @@ def may_fill(
 ) -> list[Fillers]:
     """Return for each ``missing`` duty whose approval would fill it.
 
-    Never an editor (``barred``, author included) nor who holds it for one, nor who has approved:
-    one person fills one duty. Somebody who holds only a filled duty counts where they would free
-    who fills it for the missing one.
+    Never an editor (``barred``, author included) nor who holds it for one; nor who fills another one
+    already, as one person fills one duty. Somebody who holds only a filled duty counts where they
+    would free who fills it for the missing one.
     """
-    given = {found.person: set(json.loads(found.duties)) for found in approvals}
+    held = {
+        person: {found.duty for found in duties if found.on_behalf_of not in barred}
+        for person, duties in holders.items()
+        if person not in barred
+    }
+    given = {
+        found.person: set(json.loads(found.duties)) & held.get(found.person, set())
+        for found in approvals
+    }
+    now = duties_filled(requirement.duties, given)
     able: dict[str, list[str]] = {duty: [] for duty in missing}
-    for person in sorted(holders):
-        held = {found.duty for found in holders[person] if found.on_behalf_of not in barred}
-        if not held or person in barred or person in given:
-            continue
-        filled = duties_filled(requirement.duties, {**given, person: held})
+    for person in sorted(held):
+        then = duties_filled(requirement.duties, {**given, person: held[person]})
         for duty in missing:
-            if duty in held or duty in filled:
+            if len(then) > len(now) and (duty in held[person] or duty in then):
                 able[duty].append(person)
     return [
         Fillers(duty, tuple(people[:SHOWN_PEOPLE]), max(0, len(people) - SHOWN_PEOPLE))
