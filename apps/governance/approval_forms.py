@@ -16,7 +16,11 @@ from apps.governance.quorums import AT_LEAST, AT_MOST
 from apps.governance.raci import DUTIES, LETTERS
 from apps.governance.responsibility_selectors import DUTY_LABELS
 from apps.releases.pages import widgets
-from apps.tenants.models import User
+from apps.tenants.models import Membership, User
+from apps.tenants.roles import permissions_of
+
+DECIDE = frozenset({"changes.review", "config.change"})
+"""Permissions of which one lets its holder decide on a request, once they hold a duty too."""
 
 LETTER_LABELS = {
     "": "—",
@@ -109,7 +113,7 @@ class DutyForm(RulesForm):
         super().__init__(*args, **kwargs)
         self._people = {person.get_username(): person for person in people}
         members: Any = self.fields["user"]
-        members.choices = [("", "—"), *((name, name) for name in self._people)]
+        members.choices = [("", "—"), *_named(self._people)]
         offered: Any = self.fields["duty"]
         offered.choices = [("", "—"), *((duty, DUTY_LABELS[duty]) for duty in duties)]
 
@@ -121,6 +125,18 @@ class DutyForm(RulesForm):
         if expires_at is not None and expires_at <= timezone.now():
             raise forms.ValidationError(_("This is in the past."))
         return expires_at
+
+
+def _named(people: Iterable[str]) -> list[tuple[str, str]]:
+    """Return people as choices; it is said of whom no role lets them decide on a request."""
+    roles = Membership.objects.filter(user__username__in=people).order_by()
+    deciding = {
+        name
+        for name, role in roles.values_list("user__username", "role")
+        if permissions_of(frozenset({role})) & DECIDE
+    }
+    text = _("%(name)s (holds no role that may decide)")
+    return [(name, name if name in deciding else text % {"name": name}) for name in people]
 
 
 class GrantForm(DutyForm):

@@ -178,6 +178,8 @@ def test_delegate_page__of_a_holder__lets_somebody_stand_in(world, ana):
     assert '<option value="domain">' in page
     assert '<option value="security">' not in page
     assert '<option value="ana">' not in page
+    assert "bob (holds no role that may decide)" in page, "an auditor is not let in to approve"
+    assert '<option value="alice">alice</option>' in page
     until = timezone.now() + timedelta(days=3)
     typed = {"user": "bob", "duty": "domain", "expires_at": in_form(until), "reason": "holiday"}
     assert browser(ana).post(url, typed).status_code == 302

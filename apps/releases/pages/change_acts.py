@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 from apps.releases.change_models import ChangeComment, ChangePatch, ChangeRequest
 from apps.releases.changes import publishing as publishing
 from apps.releases.changes import services as services
+from apps.releases.changes.policy import change_policy
 from apps.releases.changes.refusals import (
     ChangeRefused,
     IncompleteRequest,
@@ -236,6 +237,13 @@ def acts_offered(change: ChangeRequest, user: Any, *, is_editor: bool) -> set[st
         "facts": (EDIT,),
         "rebase": (EDIT,),
         "break_glass": (PUBLISH,),
-        "decide": (REVIEW,),
     }
-    return {name for name in found if any(user.has_perm(needed) for needed in needs[name])}
+    found = {name for name in found if any(user.has_perm(needed) for needed in needs[name])}
+    return found if "decide" not in found or _may_decide(user) else found - {"decide"}
+
+
+def _may_decide(user: Any) -> bool:
+    """Whoever reviews by role, and who edits other requests and was given a duty."""
+    if user.has_perm(REVIEW):
+        return True
+    return bool(change_policy().duties_of(f"user:{user.get_username()}"))

@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
+from apps.governance.duty_services import duty_delegate
 from apps.releases.authority import setting_up
 from apps.releases.change_models import Approval, ChangeComment, ChangePatch, ChangeRequest
 from apps.releases.changes.publishing import request_publish
@@ -331,6 +332,22 @@ def test_act__loaded_again_after_a_refusal__shows_the_request(acme: World) -> No
     assert response.status_code == 302
     assert response.headers["Location"] == request_link(request)
     assert now(acme, request).status == "in_review"
+
+
+def test_decision__by_a_business_owner_who_was_given_a_duty__is_offered_and_counts(
+    acme: World,
+) -> None:
+    request = submitted(acme, ALICE)
+    assert 'name="decision"' not in page(browser("olga"), request)
+    with tenant_transaction(acme.acme):
+        olga = User.objects.get(username="olga")
+        until = timezone.now() + timedelta(days=1)
+        duty_delegate(user=olga, duty="domain", actor=ANA, expires_at=until, reason="holiday")
+    assert 'name="decision"' in page(browser("olga"), request)
+    act(browser("olga"), request, "decide", decision="approve", sha256=request.manifest_sha256)
+    assert now(acme, request).status == "approved"
+    with tenant_transaction(acme.acme):
+        assert Approval.objects.get().on_behalf_of == ANA
 
 
 # -- what is shown -------------------------------------------------------------------------------
