@@ -120,16 +120,18 @@ def test_wait__turned_down_meanwhile__is_an_error_at_once(
     assert releases(governed) == 1
 
 
+@pytest.mark.parametrize("publish", [("--publish",), ()])
 def test_wait__published_by_a_person_meanwhile__is_done(
-    governed: Governed, clock: Clock, args: tuple[Any, ...]
+    governed: Governed, clock: Clock, args: tuple[Any, ...], publish: tuple[str, ...]
 ) -> None:
     def by_hand() -> None:
         approve(governed)
         governed.call("post", "changes/1/publish", by="ana", status=200)
 
     clock.at[1] = by_hand
-    code, said = run_json("config_apply", *args, "--publish", "--wait", 60)
-    assert (code, said["release"]) == (0, 2)
+    code, said = run_json("config_apply", *args, *publish, "--wait", 60)
+    assert (code, said.get("release")) == (0, 2 if publish else None)
+    assert said["request"]["number"] == 1
     assert releases(governed) == 2
 
 

@@ -154,8 +154,10 @@ class Command(FilesCommand):
     def _publish(self, proposed: Proposed, options: dict[str, Any]) -> None:
         request = proposed.request
         assert request is not None
-        if request.status in LIVE and request.release is not None:
-            self._say_published(request, request.release, options)  # By somebody else, meanwhile.
+        if request.status in LIVE:  # By somebody else, meanwhile.
+            with tenant_transaction():
+                live = Release.objects.defer("manifest").get(pk=request.release_id)
+            self._say_published(request, live, options)
             return
         try:
             # Not by the author, whose role may not cover it: by whoever runs the command.
