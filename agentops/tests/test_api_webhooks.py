@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.db.models import QuerySet
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agentops.tests.governed_world import Governed
 from apps.governance.approval_models import WebhookDelivery, WebhookEndpoint
+from apps.governance.webhook_services import InvalidWebhook, webhook_save
 from apps.tenants.models import AuditEntry
 from apps.tenants.roles import KEY_SCOPES
 from apps.tenants.scope import tenant_transaction
@@ -114,6 +116,19 @@ def test_webhook__of_a_name_that_is_taken__is_refused(governed: Governed) -> Non
     other = added(governed, name="night")
     governed.call("patch", f"{HOOKS}/{other['id']}", {"name": "ops"}, by="alice", status=422)
     assert governed.call("get", f"{HOOKS}/{made['id']}", by="alice", status=200) == made
+
+
+def test_webhook__whose_name_was_taken_in_the_same_moment__is_refused(
+    governed: Governed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    added(governed)
+    columns = {**HOOK, "events": "*"}
+    with tenant_transaction(governed.world.acme):
+        monkeypatch.setattr(QuerySet, "exists", lambda _rows: False)
+        with pytest.raises(InvalidWebhook):
+            webhook_save(actor="user:alice", **columns)
+    assert len(stored(governed)) == 1
+    assert governed.audited("webhook.added") == 1
 
 
 def test_deliveries__newest_first__without_what_was_sent(governed: Governed) -> None:
