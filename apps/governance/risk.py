@@ -100,6 +100,8 @@ RULES: tuple[Rule, ...] = (
     Rule("identity_kept_longer", IDENTITY, identity.kept_longer, _("Identity is carried into later turns.")),
     Rule("identity_protection_archived", IDENTITY, identity.protection_archived, _("A key that only a credential could set leaves the configuration."), on_archive=True),
     Rule("identity_unmapped", MAPPING, identity.key_unmapped, _("An argument is not filled from the verified identity any more.")),
+    Rule("identity_key_beside", MAPPING, identity.key_beside, _("An argument is filled from one more key, which a caller may be able to state.")),
+    Rule("mapping_added", MAPPING, identity.mapping_added, _("Another mapping comes for a tool: it may take the place of the one that protects its arguments.")),
     Rule("mapping_moved", MAPPING, identity.mapping_moved, _("The mapping protects another tool's arguments.")),
     Rule("mapping_archived", MAPPING, identity.mapping_archived, _("Arguments are not filled from the verified identity any more."), on_archive=True),
     Rule("profile_address_changed", PROFILE, connections.profile_address_changed, _("What customers write goes to another address.")),
@@ -162,6 +164,7 @@ def _edited(edit: ItemEdit, beside: Mapping[tuple[str, str], ItemEdit]) -> Edite
     return Edited(
         kind=edit.kind,
         before=_filled(edit.kind, edit.before or {}),
+        slug=edit.slug,
         after={} if edit.after is None and not falls_back else _filled(edit.kind, edit.after or {}),
         is_new=edit.before is None,
         is_archived=edit.after is None and not falls_back,

@@ -202,6 +202,13 @@ CASES: dict[str, list[Case]] = {
         Case("parameter_mapping", {"map": {"customer_key": "msisdn"}}, {}, "map.customer_key"),
         Case("parameter_mapping", {"map": {"customer_key": "msisdn"}}, {"map": {"customer_key": "x"}}, "map.customer_key"),
     ],
+    "identity_key_beside": [
+        Case("parameter_mapping", {"map": {"customer_key": "msisdn"}}, {"map": {"customer_key": "msisdn", "session_key": "msisdn"}}, "map.session_key"),
+    ],
+    "mapping_added": [
+        Case("parameter_mapping", None, {"tool": "t", "map": {}}, ""),
+        Case("parameter_mapping", None, {"map": {"customer_key": "msisdn"}}, ""),
+    ],
     "mapping_moved": [
         Case("parameter_mapping", {"tool": "t", "map": {"k": "a"}}, {"tool": "u", "map": {"k": "a"}}, "tool"),
     ],
@@ -355,6 +362,14 @@ def test_risk_class__changes_that_weaken_nothing__are_behaviour(
     change = edit(kind, before, after)
     assert [risk for risk in risks([change]) if risk.risk == "weakening"] == []
     assert risk_class([change]) == "behaviour"
+
+
+def test_risk_class__a_mapping_that_comes_with_its_tool__is_behaviour() -> None:
+    tool, mapping = edit("tool", None, {}, slug="t"), {"map": {"customer_key": "msisdn"}}
+    named = edit("parameter_mapping", None, {"tool": "t", **mapping}, slug="m")
+    assert risk_class([tool, named]) == "behaviour"
+    assert risk_class([tool, edit("parameter_mapping", None, mapping, slug="t")]) == "behaviour"
+    assert risk_class([edit("tool", {}, {"sla": "1 s"}, slug="t"), named]) == "weakening"
 
 
 def test_risk_class__nothing_or_only_labels_change__is_cosmetic() -> None:

@@ -27,6 +27,7 @@ class Edited:
     kind: str
     before: Content
     after: Content
+    slug: str = ""
     is_new: bool = False
     is_archived: bool = False
     beside: Mapping[tuple[str, str], ItemEdit] = field(default_factory=dict)

@@ -38,6 +38,26 @@ def key_unmapped(edited: Edited) -> Iterator[str]:
             yield field_path("map", key)
 
 
+def key_beside(edited: Edited) -> Iterator[str]:
+    """An argument that one key filled is filled from another one, too: a caller may state that."""
+    before, after = mapping(edited.before, "map"), mapping(edited.after, "map")
+    filled = {str(argument) for argument in before.values()}
+    for key in sorted(after):
+        if key not in before and str(after[key]) in filled:
+            yield field_path("map", key)
+
+
+def mapping_added(edited: Edited) -> Iterator[str]:
+    """A mapping comes for a tool that is there: it may take the place of the one that protects it.
+
+    Which mapping held until now is in other items. Only of a tool that comes with it nobody can have
+    protected an argument before.
+    """
+    tool = edited.beside.get(("tool", str(edited.after.get("tool") or edited.slug)))
+    if edited.is_new and (tool is None or tool.before is not None):
+        yield ""
+
+
 def mapping_moved(edited: Edited) -> Iterator[str]:
     """The mapping protects another tool's arguments now."""
     if not edited.is_new and edited.changed("tool") and mapping(edited.before, "map"):
