@@ -122,7 +122,7 @@ def test_webhook__whose_name_was_taken_in_the_same_moment__is_refused(
     governed: Governed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     added(governed)
-    columns = {**HOOK, "events": "*"}
+    columns: dict[str, Any] = {**HOOK, "events": "*"}
     with tenant_transaction(governed.world.acme):
         monkeypatch.setattr(QuerySet, "exists", lambda _rows: False)
         with pytest.raises(InvalidWebhook):

@@ -122,6 +122,15 @@ def test_person__who_approved_before_they_held_the_duty__is_named_again(
     assert governed.request(number).status == "approved"
 
 
+def test_holder__whom_no_role_lets_decide__is_not_named(governed: Governed) -> None:
+    granted(governed, "bob", "domain")
+    number = asked(governed, PROMPT)
+    assert may_approve(governed, number) == {"domain": ["user:ana"]}
+    shown = governed.request(number).manifest_sha256
+    decision = {"decision": "approve", "sha256": shown}
+    governed.call("post", f"changes/{number}/decide", decision, by="bob", status=403)
+
+
 def test_many_holders__five_are_named_and_the_others_counted(governed: Governed) -> None:
     approvers(governed, *(f"zoe{number}" for number in range(7)))
     number = asked(governed, PROMPT)

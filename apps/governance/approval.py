@@ -9,7 +9,7 @@ from django.conf import settings
 
 from apps.governance import raci
 from apps.governance.approval_models import RaciEntry, RiskQuorum
-from apps.governance.duties import duties_held, duty_holders
+from apps.governance.duties import duties_held, duty_holders, may_decide
 from apps.governance.quorums import DEFAULTS as QUORUMS
 from apps.governance.quorums import Quorum
 from apps.governance.risk import risk_class, risks
@@ -96,10 +96,11 @@ class Policy:
 
     def holders(self, duties: Sequence[str]) -> dict[str, list[HeldDuty]]:
         found = {
-            f"user:{holder.username}": [held for held in holder.held if held.duty in duties]
+            holder.username: [held for held in holder.held if held.duty in duties]
             for holder in (duty_holders() if duties else ())
         }
-        return {actor: held for actor, held in found.items() if held}
+        deciding = may_decide([name for name, held in found.items() if held])
+        return {f"user:{name}": held for name, held in found.items() if name in deciding}
 
 
 POLICY = Policy()

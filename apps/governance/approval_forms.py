@@ -10,17 +10,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from unfold.widgets import INPUT_CLASSES
 
+from apps.governance.duties import may_decide
 from apps.governance.duty_services import DELEGATION_DAYS, REASON_MAX
 from apps.governance.governing import GovernanceRefused
 from apps.governance.quorums import AT_LEAST, AT_MOST
 from apps.governance.raci import DUTIES, LETTERS
 from apps.governance.responsibility_selectors import DUTY_LABELS
 from apps.releases.pages import widgets
-from apps.tenants.models import Membership, User
-from apps.tenants.roles import permissions_of
-
-DECIDE = frozenset({"changes.review", "config.change"})
-"""Permissions of which one lets its holder decide on a request, once they hold a duty too."""
+from apps.tenants.models import User
 
 LETTER_LABELS = {
     "": "—",
@@ -129,12 +126,8 @@ class DutyForm(RulesForm):
 
 def _named(people: Iterable[str]) -> list[tuple[str, str]]:
     """Return people as choices; it is said of whom no role lets them decide on a request."""
-    roles = Membership.objects.filter(user__username__in=people).order_by()
-    deciding = {
-        name
-        for name, role in roles.values_list("user__username", "role")
-        if permissions_of(frozenset({role})) & DECIDE
-    }
+    people = list(people)
+    deciding = may_decide(people)
     text = _("%(name)s (holds no role that may decide)")
     return [(name, name if name in deciding else text % {"name": name}) for name in people]
 

@@ -14,6 +14,7 @@ from apps.governance.approval_models import Duty, DutyAssignment
 from apps.governance.raci import DUTIES
 from apps.releases.changes.policy import HeldDuty
 from apps.tenants.models import Membership, Role, User
+from apps.tenants.roles import permissions_of
 
 OF_ROLE: dict[str, tuple[str, ...]] = {
     Role.TENANT_ADMIN: (Duty.PLATFORM, Duty.SECURITY),
@@ -23,6 +24,8 @@ OF_ROLE: dict[str, tuple[str, ...]] = {
     Role.AUDITOR: (),
 }
 """The duties a role brings."""
+DECIDE = frozenset({"changes.review", "config.change"})
+"""Permissions of which one lets its holder decide on a request, once they hold a duty too."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,16 @@ def holders_of(duties: Iterable[str]) -> set[str]:
         holder.username
         for holder in duty_holders()
         if wanted.intersection(held.duty for held in holder.held)
+    }
+
+
+def may_decide(usernames: Collection[str]) -> set[str]:
+    """Return whom of ``usernames`` a role lets decide on requests, duty or not. One query."""
+    roles = Membership.objects.filter(user__username__in=usernames).order_by()
+    return {
+        name
+        for name, role in roles.values_list("user__username", "role")
+        if permissions_of(frozenset({role})) & DECIDE
     }
 
 

@@ -88,8 +88,8 @@ class ChangePolicy(Protocol):
         """Return the duties ``actor`` holds now; none for a key, a command or a stranger."""
 
     def holders(self, duties: Sequence[str]) -> dict[str, list[HeldDuty]]:
-        """Return everybody who holds one of ``duties`` now, as actors by name, and which of them;
-        in as many queries for many people as for one."""
+        """Return everybody who holds one of ``duties`` now and has a role that may decide, as actors
+        by name, and which of them; in as many queries for many people as for one."""
 
 
 def change_policy() -> ChangePolicy:
