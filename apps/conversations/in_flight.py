@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from apps.conversations.models import Session, TurnRecord
 from apps.releases.environments.in_flight import OpenConversation, TurnRates
+from apps.releases.evidence.blast_radius import reaching, users_of
 from apps.releases.selectors import release_load
 from apps.tenants.scope import current_tenant_id, tenant_transaction
 
@@ -24,24 +25,38 @@ def open_conversations(
     """Return how many conversations of ``environment`` are open, and the newest of them.
 
     See ``releases.environments.in_flight.open_conversations``. A conversation stands on the agent that answers in
-    it, on the agent that was asked for, and on the policy of the state it is in.
+    it, on the agent that was asked for, and on the policy of the state it is in; through them on
+    whatever these name in the release it runs on: their prompt, tools, servers.
     """
-    wanted = {f"{kind}:{slug}" for kind, slug in using}
     with tenant_transaction():
         found = _open(environment)
-        if not wanted:
+        if not using:
             return found.count(), [_conversation(*row) for row in _rows(found)[:limit]]
-        agents = [slug for kind, slug in using if kind == "agent"]
-        standing = Q(active_agent__in=agents) | Q(agent__in=agents)
-        if any(kind == "state_policy" for kind, _slug in using):
-            standing |= ~Q(next_state="")
-        found = found.filter(standing)
+        standing = _standing_on(using, found)
+        named = set[str]().union(*standing.values())
+        agents = [name.removeprefix("agent:") for name in named if name.startswith("agent:")]
+        wanted = Q(active_agent__in=agents) | Q(agent__in=agents)
+        if any(name.startswith("state_policy:") for name in named):
+            wanted |= ~Q(next_state="")
+        rows = _rows(found.filter(wanted)).iterator()
         conversations = [
             conversation
-            for conversation in map(lambda row: _conversation(*row), _rows(found).iterator())
-            if wanted.intersection(conversation.uses)
+            for conversation in (_conversation(*row) for row in rows)
+            if standing[conversation.release_id].intersection(conversation.uses)
         ]
     return len(conversations), conversations[:limit]
+
+
+def _standing_on(
+    using: Sequence[tuple[str, str]], found: QuerySet[Session]
+) -> dict[UUID | None, set[str]]:
+    """Return release → "kind:slug" of what is one of ``using`` or names one, also through others."""
+    standing: dict[UUID | None, set[str]] = {}
+    for release_id in found.order_by().values_list("release_id", flat=True).distinct():
+        users = users_of(release_load(current_tenant_id(), release_id))
+        keys = {*using}.union(*(reaching(key, users) for key in using))
+        standing[release_id] = {f"{kind}:{slug}" for kind, slug in keys}
+    return standing
 
 
 def _open(environment: str) -> QuerySet[Session]:

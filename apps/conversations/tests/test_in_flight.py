@@ -435,14 +435,17 @@ def test_open_conversations__using_an_agent_or_a_state__are_those_that_stand_on_
     Talk(say, deployed, "asked").says(agent="other")
     Talk(say, deployed, "state").says(state="CONFIRMING")
     using: list[tuple[list[tuple[str, str]], set[str]]] = [
-        ([("agent", "other")], {"acme:other:asked"}),
+        # The state's policy names the agent that answers next.
+        ([("agent", "other")], {"acme:other:asked", "acme:helper:state"}),
         ([("state_policy", "confirming")], {"acme:helper:state"}),
         (
             [("agent", "other"), ("state_policy", "confirming")],
             {"acme:other:asked", "acme:helper:state"},
         ),
         ([("agent", "helper")], {"acme:helper:plain", "acme:helper:state"}),
-        ([("prompt", "main")], set()),
+        # Through its agent: whoever is answered from a prompt stands on it.
+        ([("prompt", "main")], {"acme:helper:plain", "acme:other:asked", "acme:helper:state"}),
+        ([("prompt", "nobody")], set()),
         ([("agent", "nobody")], set()),
     ]
     for what, keys in using:
