@@ -28,7 +28,7 @@ from apps.releases.changes.publishing import (
     request_publish,
     request_schedule,
 )
-from apps.releases.changes.refusals import ApprovalsMissing, SelfApproval
+from apps.releases.changes.refusals import ApprovalsMissing, NotAnApprover, SelfApproval
 from apps.releases.changes.selectors import request_view
 from apps.releases.changes.services import (
     patch_save,
@@ -215,6 +215,19 @@ def test_emergency__that_nobody_ratified__does_not_stay_inside_a_later_release(l
     release_promote(release=clean, environment="production", actor=ANA)
     assert "bill" in running().manifest
     assert "EMERGENCY" not in running().manifest
+
+
+def test_emergency__that_weakens_safety__is_ratified_by_a_duty_that_answers_for_it_only(live):
+    request = request_open(actor=ALICE, title="Less", reason="Too strict")
+    strict = {"input": [{"code": "INPUT_SIZE"}, {"code": "MSK"}, {"code": "PINJ"}]}
+    patch_save(actor=ALICE, kind="rail_policy", slug="default", content=strict, request=request)
+    request_break_glass(request=request, actor=ALICE, reason="Customers cannot write")
+    request.refresh_from_db()
+    assert request.risk == "weakening"
+    with pytest.raises(NotAnApprover):
+        break_glass_ratify(request=request, actor=OTTO)
+    later()
+    assert running().number == 1
 
 
 def test_emergency__ratified__is_promoted_with_what_was_built_on_it(live):

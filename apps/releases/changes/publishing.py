@@ -19,7 +19,7 @@ from apps.releases.change_models import Approval, ChangePatch, ChangeRequest, De
 from apps.releases.changes import core as core
 from apps.releases.changes.approvals import approvals_counted, editors_of, terms_digest
 from apps.releases.changes.candidate import Candidate, candidate_release, labels_of
-from apps.releases.changes.policy import change_policy
+from apps.releases.changes.policy import RISKS, change_policy
 from apps.releases.changes.refusals import (
     ApprovalsMissing,
     IncompleteRequest,
@@ -28,6 +28,7 @@ from apps.releases.changes.refusals import (
     StaleRequest,
     WrongState,
 )
+from apps.releases.changes.selectors import request_view
 from apps.releases.content import content_validate
 from apps.releases.environments.deploying import deployment_find, frozen_check, requests_arrived
 from apps.releases.environments.emergencies import content_without, emergencies_in
@@ -260,6 +261,15 @@ def break_glass_ratify(*, request: ChangeRequest, actor: str, comment: str = "")
         held = [duty for duty in change_policy().duties_of(actor) if duty.on_behalf_of not in first]
         if not held:
             raise NotAnApprover(_("You hold a duty only on behalf of who made this release."))
+        # An emergency is no way to weaken safety past the roles that answer for it. For anything
+        # else a second pair of eyes is enough: at night it is the only one there is.
+        weakens = request.risk == RISKS[-1]
+        needed = request_view(request).requirement.duties if weakens else ()
+        if needed and not {found.duty for found in held}.intersection(needed):
+            raise NotAnApprover(
+                _("What weakens safety is ratified by one of the duties: %(duties)s.")
+                % {"duties": ", ".join(needed)}
+            )
         Approval.objects.create(
             request=request,
             person=actor,
