@@ -427,6 +427,17 @@ def test_request_publish__approved__freezes_and_runs_in_staging_only(live):
     assert (revision.version, revision.author) == ("1.1.0", OLGA)
 
 
+@pytest.mark.parametrize(
+    ("bump", "version"), [("patch", "1.0.1"), ("minor", "1.1.0"), ("major", "2.0.0")]
+)
+def test_request_publish__version_step__is_the_revisions_semver(live, bump, version):
+    request = submitted()
+    request_describe(request=request, actor=OLGA, bump=bump)
+    approve(request)
+    request_publish(request=request, actor=ANA)
+    assert ConfigItem.objects.get(kind="prompt", slug="billing").head.version == version
+
+
 def test_request_publish__aimed_at_production__waits_for_promotion(live):
     request = request_open(actor=OLGA, title="t", reason="r", environment="production")
     edited("prompt", "billing", request=request, response_style="warm")
