@@ -111,6 +111,7 @@ def request_page(
         "open_comments": sum(not found.resolved_by for found in comments),
         "approvals": shown_approvals(view.approvals, count.approvals),
         "counted": len(count.approvals),
+        "has_approved": any(found.person == actor for found in count.approvals),
         "missing": [duty_label(duty) for duty in view.missing],
         "fillers": shown_fillers(view.fillers),
         "gates": shown_gates(view.gate_results, "block", "warn"),

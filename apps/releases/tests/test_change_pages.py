@@ -364,6 +364,20 @@ def test_weakening__is_named_in_red_at_its_line_and_needs_a_second_role(acme: Wo
     assert "input[PINJ]" in line
 
 
+def test_decision__of_who_has_approved_already__is_not_offered_again(acme: World) -> None:
+    rails: dict[str, Any] = {"input": [{"code": "MSK"}]}
+    request = submitted(
+        acme, kind="rail_policy", slug="default", declared_risk="weakening", **rails
+    )
+    assert 'value="approve"' in page(browser("alice"), request)
+    act(browser("alice"), request, "decide", decision="approve", sha256=request.manifest_sha256)
+    assert now(acme, request).status == "in_review"
+    shown = page(browser("alice"), request)
+    assert 'value="approve"' not in shown
+    assert 'value="request_changes"' in shown
+    assert 'value="approve"' in page(browser("ana"), request)
+
+
 def test_submit__of_a_weakening_declared_cosmetic__is_refused(acme: World) -> None:
     rails: dict[str, Any] = {"input": [{"code": "MSK"}]}
     request = drafted(acme, kind="rail_policy", slug="default", declared_risk="cosmetic", **rails)
