@@ -111,7 +111,8 @@ def _is_public(address: str) -> bool:
     inner = getattr(parsed, "ipv4_mapped", None) or getattr(parsed, "sixtofour", None)
     if inner is not None:
         parsed = inner
-    return parsed.is_global and not parsed.is_multicast and not parsed.is_reserved
+    inside = parsed.is_multicast or parsed.is_reserved or getattr(parsed, "is_site_local", False)
+    return parsed.is_global and not inside
 
 
 def _connection(scheme: str, host: str, port: int, address: str) -> http.client.HTTPConnection:

@@ -12,7 +12,11 @@ from django.utils.translation import gettext_lazy
 from apps.governance.approval_models import Evidence
 from apps.governance.compatibility import is_supported
 from apps.governance.evidence import evidence_newest
+from apps.releases.change_models import ChangeRequest
+from apps.releases.changes.approvals import editors_of
+from apps.releases.changes.states import OPEN
 from apps.releases.gates import GateContext, Level, Problem, release_gate
+from apps.tenants.issuing import with_issuer
 
 
 @release_gate(
@@ -44,8 +48,19 @@ def evidence_evaluation(context: GateContext) -> list[Problem]:
     asks_database=True,
 )
 def evidence_certification(context: GateContext) -> list[Problem]:
-    """Gate: a certification of exactly this manifest."""
-    return _proved(context, Evidence.What.CERTIFICATION)
+    """Gate: a certification of exactly this manifest, by somebody who did not make it."""
+    missing = _proved(context, Evidence.What.CERTIFICATION)
+    return missing or _certified_by_its_maker(context.manifest_sha256)
+
+
+def _certified_by_its_maker(manifest_sha256: str) -> list[Problem]:
+    newest = evidence_newest(manifest_sha256, Evidence.What.CERTIFICATION)
+    bound = ChangeRequest.objects.filter(manifest_sha256=manifest_sha256, status__in=OPEN)
+    makers = {name for request in bound for name in (request.author, *editors_of(request))}
+    if newest is None or makers.isdisjoint(with_issuer(newest.recorded_by)):
+        return []
+    text = _("Certification report: who edited the request brought it; somebody else has to.")
+    return [Problem(message=text, path=Evidence.What.CERTIFICATION.value)]
 
 
 def _proved(context: GateContext, what: Evidence.What) -> list[Problem]:

@@ -7,6 +7,8 @@ import pytest
 from django.utils import timezone
 
 from apps.governance.duty_services import duty_delegate, duty_end
+from apps.governance.evidence import evidence_record
+from apps.governance.gate_levels import gate_level_set
 from apps.governance.responsibility_services import raci_set
 from apps.governance.tests.test_approving import (
     ALICE,
@@ -47,6 +49,7 @@ from apps.releases.environments.services import (
     release_roll_back,
 )
 from apps.releases.models import ConfigItem, Release
+from apps.releases.services import GateRefused
 from apps.tenants.models import Membership, Role, User
 from apps.tenants.services import api_key_issue, membership_grant, membership_revoke
 
@@ -165,6 +168,22 @@ def test_request__approved_for_somebody_whose_delegation_ended__lacks_the_duty(l
         request_publish(request=request, actor=ALICE)
     approve(request, ANA)
     assert request_publish(request=request, actor=ALICE).number == 2
+
+
+# -- proof of one's own ------------------------------------------------------------------------------
+
+
+def test_request__certified_by_its_author__is_not_approved_before_another_one_certifies(live):
+    gate_level_set(gate="evidence_certification", level="block", actor=ALICE)
+    request = submitted(OLGA, "behaviour", **PROMPT)
+    proof: dict[str, Any] = {
+        "manifest_sha256": request.manifest_sha256, "what": "certification", "passed": True,
+    }  # fmt: skip
+    evidence_record(**proof, result_sha256="a" * 64, actor=OLGA)
+    with pytest.raises(GateRefused, match="somebody else"):
+        approve(request, ANA)
+    evidence_record(**proof, result_sha256="b" * 64, actor=OTTO)
+    assert approve(request, ANA) == "approved"
 
 
 # -- emergencies -----------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ def test_address__that_is_not_plain_https__is_refused(url, code):
     [
         "127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1",
         "0.0.0.0", "224.0.0.1", "::1", "fd00::1", "fe80::1", "::ffff:127.0.0.1",
-        "::ffff:169.254.169.254", "2002:7f00:1::",
+        "::ffff:169.254.169.254", "2002:7f00:1::", "fec0::1",
     ],
 )  # fmt: skip
 def test_address__whose_name_leads_inside__is_refused_before_anything_is_sent(monkeypatch, address):
