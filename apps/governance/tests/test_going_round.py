@@ -30,7 +30,12 @@ from apps.releases.changes.publishing import (
     request_publish,
     request_schedule,
 )
-from apps.releases.changes.refusals import ApprovalsMissing, NotAnApprover, SelfApproval
+from apps.releases.changes.refusals import (
+    ApprovalsMissing,
+    IncompleteRequest,
+    NotAnApprover,
+    SelfApproval,
+)
 from apps.releases.changes.selectors import request_view
 from apps.releases.changes.services import (
     patch_save,
@@ -246,6 +251,18 @@ def test_emergency__that_weakens_safety__is_ratified_by_a_duty_that_answers_for_
     with pytest.raises(NotAnApprover):
         break_glass_ratify(request=request, actor=OTTO)
     later()
+    assert running().number == 1
+
+
+def test_emergency__with_another_owner_of_what_is_there__is_refused(live):
+    """Labels are in no manifest: a revert would leave them as nobody approved them."""
+    request = request_open(actor=OTTO, title="Stop it", reason="It says nonsense")
+    content = {"system": "EMERGENCY"}
+    patch_save(
+        actor=OTTO, kind="prompt", slug="billing", content=content, request=request, owner="Otto"
+    )
+    with pytest.raises(IncompleteRequest, match="prompt:billing"):
+        request_break_glass(request=request, actor=OTTO, reason="Customers are misled")
     assert running().number == 1
 
 

@@ -212,6 +212,7 @@ def request_break_glass(
         if not request.patches.exists():
             raise IncompleteRequest({"patches": _("The request changes nothing.")})
         candidate = core.candidate_whole(request)
+        _unlabelled_check(candidate)
         problems = core.bind(request, candidate, actor)
         core.gates_passed(problems)
         until = timezone.now() + timedelta(hours=settings.BREAK_GLASS_HOURS)
@@ -238,6 +239,15 @@ def request_break_glass(
         core.others_stale(request, actor)
         request.refresh_from_db()
         return release
+
+
+def _unlabelled_check(candidate: Candidate) -> None:
+    """Raise ``IncompleteRequest`` when an item that is there gets another name or owner: that is in
+    no manifest, so nothing would take it back."""
+    named = [str(found.patch) for found in candidate.items if found.head and labels_of(found.patch)]
+    if named:
+        text = _("Names and owners are no emergency: take them out of %(items)s.")
+        raise IncompleteRequest({"patches": text % {"items": ", ".join(named[:10])}})
 
 
 def _person_check(actor: str) -> None:
