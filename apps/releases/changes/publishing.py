@@ -15,13 +15,20 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from apps.releases.authority import authority
-from apps.releases.change_models import Approval, ChangePatch, ChangeRequest, DeploymentEvent
+from apps.releases.change_models import (
+    Approval,
+    ChangeComment,
+    ChangePatch,
+    ChangeRequest,
+    DeploymentEvent,
+)
 from apps.releases.changes import core as core
 from apps.releases.changes.approvals import approvals_counted, editors_of, terms_digest
 from apps.releases.changes.candidate import Candidate, candidate_release, labels_of
 from apps.releases.changes.policy import RISKS, change_policy
 from apps.releases.changes.refusals import (
     ApprovalsMissing,
+    ChangeRefused,
     IncompleteRequest,
     NotAnApprover,
     SelfApproval,
@@ -29,7 +36,7 @@ from apps.releases.changes.refusals import (
     WrongState,
 )
 from apps.releases.changes.selectors import request_view
-from apps.releases.content import content_validate
+from apps.releases.content import InvalidContent, content_validate
 from apps.releases.environments.deploying import deployment_find, frozen_check, requests_arrived
 from apps.releases.environments.emergencies import content_without, emergencies_in
 from apps.releases.environments.services import release_deploy
@@ -44,6 +51,7 @@ from apps.releases.services import (
     release_same,
 )
 from apps.runtime.canonical import canonical_json, sha256_text
+from apps.tenants.models import AuditEntry
 from apps.tenants.scope import current_tenant_id, tenant_transaction
 from apps.tenants.services import UnknownEnvironment
 
@@ -181,14 +189,35 @@ def request_unschedule(*, request: ChangeRequest, actor: str) -> ChangeRequest:
 
 
 def schedule_failed(*, request: ChangeRequest, actor: str, reason: str) -> None:
-    """Send a scheduled request that could not be published back to review, and say why."""
+    """Take back the schedule of a request that could not be published, and say why in its discussion.
+
+    It goes back to review, or stays approved where only something else stood in the way: a frozen
+    time, a binding, a gate.
+    """
     with tenant_transaction():
         request = core.request_locked(request)
         if request.status != "scheduled":
             return
-        core.void(request, actor, reason)
+        asked = AuditEntry.objects.filter(
+            action="change.scheduled", entity=f"change:{request.number}"
+        )
+        by = asked.order_by("-sequence").values_list("actor", flat=True).first() or ""
+        if _is_still_approved(request):
+            request.status = core.state_check(request, "unschedule")
+            request.scheduled_for, request.schedule_zone = None, ""
+        else:
+            core.void(request, actor, reason)
         request.save()
-        core.told(request, "change.schedule_failed", actor, reason=reason)
+        text = _("Not published at its time. %(reason)s") % {"reason": reason}
+        ChangeComment.objects.create(request=request, author=actor, text=text)
+        core.told(request, "change.schedule_failed", actor, reason=reason, scheduled_by=by)
+
+
+def _is_still_approved(request: ChangeRequest) -> bool:
+    try:
+        return core.approvals_complete(request, core.candidate_fresh(request)).is_complete
+    except (ChangeRefused, InvalidContent):
+        return False
 
 
 # -- break glass -------------------------------------------------------------------------------

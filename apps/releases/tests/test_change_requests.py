@@ -9,7 +9,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from apps.releases.authority import ChangeRequestRequired, setting_up
-from apps.releases.change_models import ChangePatch, ChangeRequest
+from apps.releases.change_models import ChangeComment, ChangePatch, ChangeRequest
 from apps.releases.changes.chores import changes_due
 from apps.releases.changes.publishing import (
     break_glass_ratify,
@@ -662,6 +662,29 @@ def test_changes_due__stale_meanwhile__goes_back_to_review_and_says_why(live):
     assert request.status == "in_review"
     assert content_of("prompt", "billing")["response_style"] == ""
     assert "change.schedule_failed" in actions()
+
+
+def test_changes_due__in_a_frozen_time__stays_approved_and_says_why(live):
+    request = approved()
+    at = timezone.now() + timedelta(minutes=5)
+    request_schedule(request=request, actor=ANA, at=at, zone="UTC")
+    with setting_up("a frozen time"):
+        freeze_add(
+            environment=request.environment,
+            starts_at=timezone.now() - timedelta(minutes=1),
+            ends_at=at + timedelta(hours=1),
+            reason="Black Friday",
+            actor=OTTO,
+        )
+    changes_due(at + timedelta(seconds=1))
+    request.refresh_from_db()
+    assert (request.status, request.scheduled_for) == ("approved", None)
+    said = ChangeComment.objects.get(request=request)
+    assert said.text.startswith("Not published at its time. ")
+    assert "Black Friday" in said.text
+    assert "change.voided" not in actions()
+    entry = AuditEntry.objects.get(action="change.schedule_failed")
+    assert json.loads(entry.detail)["scheduled_by"] == ANA, "who scheduled it is told"
 
 
 def test_request_schedule__past_time_or_unknown_zone__is_named(live):
