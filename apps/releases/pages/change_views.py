@@ -54,6 +54,7 @@ from apps.releases.pages.change_shown import (
 )
 from apps.releases.pages.config_admin import ConfigAdmin
 from apps.releases.pages.links import release_link, request_link
+from apps.releases.pages.waiting import not_in_production
 from apps.tenants.tenant_admin import actor_of
 
 QUEUE_PAGE = 25
@@ -263,6 +264,8 @@ def break_glass_view(
         "form": form,
         "refused": refused,
         "hours": settings.BREAK_GLASS_HOURS,
+        # The release holds every head: what waits for its promotion goes live with it.
+        "carried": not_in_production().exclude(pk=change.pk),
     }
     title = _("Emergency: %(request)s") % {"request": change}
     return admin.page(request, "releases/change_break_glass.html", title, context)

@@ -88,10 +88,11 @@ def drafted(
 ) -> ChangeRequest:
     """A draft of ``actor`` that changes one item."""
     with tenant_transaction(world.acme):
-        risk = changes.pop("declared_risk", "behaviour")
-        request = request_open(
-            actor=actor, title="Softer words", reason="Customers ask", declared_risk=risk
-        )
+        facts = {
+            name: changes.pop(name) for name in ("declared_risk", "environment") if name in changes
+        }
+        facts = {"declared_risk": "behaviour", **facts}
+        request = request_open(actor=actor, title="Softer words", reason="Customers ask", **facts)
         patch_save(
             actor=actor,
             kind=kind,
@@ -583,6 +584,20 @@ def test_break_glass__needs_a_reason_and_a_confirmation_and_is_ratified_by_anoth
     assert "Ratified" in said(act(otto, request, "ratify", comment="Right"))
     assert "Ratified by otto" in page(ana, request)
     assert "Softer words" in said(ana.get(QUEUE, {"queue": "break_glass"}))
+
+
+def test_break_glass__while_others_wait_for_promotion__says_that_they_go_along(
+    acme: World,
+) -> None:
+    waiting = published(acme, response_style="warm", environment="production")
+    assert waiting.status == "published"
+    request = drafted(acme)
+    url = request_link(request).replace("/change/", "/break-glass/")
+    shown = said(browser("ana").get(url))
+    assert "they go live with it" in shown
+    assert request_link(waiting) in shown[shown.index("they go live with it") :]
+    other = request_link(waiting).replace("/change/", "/break-glass/")
+    assert "they go live with it" not in said(browser("ana").get(other)), "not of itself"
 
 
 def test_emergency__reverted_by_its_page__runs_what_ran_before(acme: World) -> None:
