@@ -170,7 +170,7 @@ class TestLogin:
         assert (alice.name, alice.tenant_slug) == ("user:alice", "acme")
         assert alice.has("config:write")
         bob = principal_of(self.call(as_bob))
-        assert bob.scopes == {"session:read", "trace:read", "config:read"}
+        assert bob.scopes == {"session:read", "trace:read", "config:read", "webhook:read"}
 
     def test_login__foreign_tenant_named__is_absent(self, world, as_charlie):
         with pytest.raises(TenantAbsent):
