@@ -221,7 +221,7 @@ def publish_page(
         "original": change,
         "view": view,
         "missing": [duty_label(duty) for duty in view.missing],
-        "environment": environment,
+        "entry": environment,  # Not "environment": the frame would show its first letter.
         "conversations": count,
         "using": using,
         "using_shown": found,

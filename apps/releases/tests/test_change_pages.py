@@ -524,6 +524,13 @@ def test_stale_request__without_a_conflict__is_rebased_with_one_button(acme: Wor
 
 
 # -- later, in an emergency, never ------------------------------------------------------------------
+def test_publish_page__says_where_it_runs_and_nothing_in_the_frame(acme: World) -> None:
+    shown = page(browser("ana"), approved(acme, environment="production"), "publish")
+    assert "Publish to staging now" in shown
+    assert "production is reached by promotion afterwards" in shown
+    assert not re.search(r">\s*s\s*<", shown), "no label of one letter"
+
+
 def test_schedule__with_a_time_zone__holds_that_moment(acme: World) -> None:
     request = approved(acme)
     ana = browser("ana")
