@@ -1,5 +1,6 @@
 """Ways round a second person, as an attacker would try them: each is closed."""
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -44,6 +45,7 @@ from apps.releases.changes.services import (
     request_submit,
 )
 from apps.releases.environments.emergencies import EmergencyNotAccepted
+from apps.releases.environments.rules import GatesBlock
 from apps.releases.environments.services import (
     NotResponsible,
     binding_decide,
@@ -308,6 +310,32 @@ def test_emergency__taken_back__leaves_what_others_name_by_now(live):
     assert ConfigItem.objects.get(kind="prompt", slug="fresh").archived_at is None
     # The heads still make a release.
     assert published(intent={"keywords": ["bill"]}).number == 4
+
+
+def test_emergency__taken_back__leaves_a_release_that_says_what_gates_found(live):
+    """Its record said that all gates had passed, evidence too, though none had run."""
+    request, _release = emergency()
+    published(intent={"keywords": ["invoice", "bill"]})
+    gate_level_set(gate="evidence_tests", level="block", actor=ALICE)
+    break_glass_revert(request=request, actor=ANA, reason="Over")
+    left = Release.objects.get(number=4)
+    levels = {found["gate"]: found["level"] for found in json.loads(left.gates)}
+    assert (levels["evidence_tests"], levels["schema"]) == ("block", "passed")
+    release_deploy(release=left, environment="staging", actor=ANA)
+    with pytest.raises(GatesBlock, match="Test report"):
+        release_promote(release=left, environment="production", actor=ANA)
+    assert running().number == 1
+
+
+def test_emergency__taken_back__leaves_a_release_that_is_promoted_when_its_gates_pass(live):
+    request, _release = emergency()
+    published(intent={"keywords": ["invoice", "bill"]})
+    break_glass_revert(request=request, actor=ANA, reason="Over")
+    left = Release.objects.get(number=4)
+    release_deploy(release=left, environment="staging", actor=ANA)
+    release_promote(release=left, environment="production", actor=ANA)
+    assert "bill" in running().manifest
+    assert "EMERGENCY" not in running().manifest
 
 
 def test_emergency__of_items_that_name_each_other__leaves_nothing_behind(live):

@@ -40,8 +40,8 @@ from apps.releases.content import InvalidContent, content_validate
 from apps.releases.environments.deploying import deployment_find, frozen_check, requests_arrived
 from apps.releases.environments.emergencies import content_without, emergencies_in
 from apps.releases.environments.services import release_deploy
-from apps.releases.freezing import manifest_of_heads
-from apps.releases.gates import Problem
+from apps.releases.freezing import manifest_of_heads, manifest_parsed
+from apps.releases.gates import GateContext, Problem, gates_run
 from apps.releases.models import ConfigItem, Deployment, Release
 from apps.releases.selectors import content_today, item_head_users, release_keep
 from apps.releases.services import (
@@ -365,8 +365,22 @@ def _heads_revert(request: ChangeRequest, actor: str) -> Release:
     leaving = [item for patch in patches if (item := _item_revert(patch, actor, note))]
     _items_leave(leaving, actor)
     manifest = manifest_of_heads()
-    return release_same(sha256_text(manifest)) or release_freeze(
-        manifest=manifest, parent=parent, problems=[], actor=actor, note=note
+    known = release_same(sha256_text(manifest))
+    if known is not None:
+        return known
+    # What gates find does not keep an emergency live; it stands in the record, and what blocks
+    # keeps the release from being promoted.
+    problems = gates_run(
+        GateContext(
+            tenant_id=current_tenant_id(),
+            actor=actor,
+            note=note,
+            release=manifest_parsed(manifest),
+            parent_id=str(parent.pk) if parent else "",
+        )
+    )
+    return release_freeze(
+        manifest=manifest, parent=parent, problems=problems, actor=actor, note=note
     )
 
 

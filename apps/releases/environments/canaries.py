@@ -29,6 +29,7 @@ from apps.releases.environments.rules import (
     editor_check,
     environment_checked,
     frozen_check,
+    gates_check,
     hop_check,
     reason_checked,
     reason_errors,
@@ -281,6 +282,7 @@ def _arrival_check(release: Release, environment: str, actor: str) -> None:
     else:
         hop_check(release, environment)
         emergency_check(release)
+        gates_check(release)
         editor_check(actor, release, environment)
     frozen_check(environment)
 

@@ -22,6 +22,7 @@ from apps.releases.changes.refusals import ChangeRefused
 from apps.releases.content import FieldError, InvalidContent
 from apps.releases.environments.pointers import IN_FLIGHT
 from apps.releases.freezing import bindings_missing, manifest_stored
+from apps.releases.gates import gate_results_read
 from apps.releases.models import Deployment, Release
 from apps.releases.selectors import release_load
 from apps.tenants.scope import current_tenant_id
@@ -62,6 +63,12 @@ class HopSkipped(EnvironmentRefused):
     """A release goes to an environment that it may only reach by promotion from the one before."""
 
     code = "hop_skipped"
+
+
+class GatesBlock(EnvironmentRefused):
+    """The release was made by taking an emergency back, and a gate has something against it."""
+
+    code = "gates_block"
 
 
 class NotResponsible(EnvironmentRefused):
@@ -171,6 +178,16 @@ def hop_check(release: Release, environment: str) -> None:
             )
             % {"number": release.number, "environment": environment, "before": before}
         )
+
+
+def gates_check(release: Release) -> None:
+    """Raise ``GatesBlock`` when a finding of ``release`` blocks: a request's was not published with
+    one, but what is left when an emergency is taken back is made whatever the gates say."""
+    against = [found for found in gate_results_read(release.gates) if found["level"] == "block"]
+    if against and not authority_held():
+        text = _("Release #%(number)s does not pass its gates: %(why)s Publish a request first.")
+        why = " ".join(found["message"] for found in against[:3])
+        raise GatesBlock(text % {"number": release.number, "why": why})
 
 
 def duty_check(actor: str, environment: str) -> None:

@@ -45,6 +45,7 @@ from apps.releases.environments.rules import (
     duty_check,
     editor_check,
     environment_checked,
+    gates_check,
     hop_check,
     reason_checked,
     reason_errors,
@@ -131,6 +132,7 @@ def release_promote(
         release = Release.objects.defer("manifest").get(pk=release.pk)
         hop_check(release, environment)
         emergency_check(release)
+        gates_check(release)
         editor_check(actor, release, environment)
         frozen_check(environment)
         return _arrive(
