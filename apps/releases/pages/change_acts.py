@@ -13,6 +13,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from apps.releases.change_models import ChangeComment, ChangePatch, ChangeRequest
 from apps.releases.changes import publishing as publishing
@@ -49,6 +50,15 @@ REFUSALS = (
     NotResponsible,
 )
 """What the services may answer: shown on the page, with nothing done."""
+
+FIELDS = {
+    "comment": gettext_noop("Comment"),
+    "text": gettext_noop("Comment"),
+    "reason": gettext_noop("Reason"),
+    "starts_at": gettext_noop("From"),
+    "ends_at": gettext_noop("Until"),
+}
+"""What the pages call the fields that a service names."""
 
 EDIT, REVIEW, PUBLISH = "config.change", "changes.review", "release.publish"
 
@@ -94,7 +104,10 @@ def refusal_lines(refusal: Exception) -> list[str]:
     if isinstance(refusal, IncompleteRequest):
         return list(refusal.errors.values())
     if isinstance(refusal, InvalidContent):
-        return [f"{error['field']}: {error['message']}" for error in refusal.errors]
+        return [
+            f"{_(FIELDS.get(error['field'], error['field']))}: {error['message']}"
+            for error in refusal.errors
+        ]
     return [str(refusal)]
 
 

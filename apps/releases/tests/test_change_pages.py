@@ -326,6 +326,12 @@ def test_request_pages__for_another_tenant__are_the_404_of_an_absent_request(
     assert "Softer words" not in said(as_charlie.get(QUEUE, {"queue": "all"}))
 
 
+def test_comment__with_nothing_in_it__is_refused_by_the_name_of_the_field(acme: World) -> None:
+    response = act(browser("ana"), submitted(acme), "comment", text="  ")
+    assert response.status_code == 409
+    assert "Comment: Write something." in said(response)
+
+
 def test_act__loaded_again_after_a_refusal__shows_the_request(acme: World) -> None:
     request = submitted(acme)
     url = request_link(request).replace("/change/", "/act/publish/")
