@@ -156,6 +156,8 @@ def _message(kind: str, message: str) -> str:
     plain = {
         "missing": _("This field is required."),
         "extra_forbidden": _("This field is not known here."),
+        # What form that is stands with the field; a regular expression tells few people.
+        "string_pattern_mismatch": _("This is not in the form that the field asks for."),
     }
     return plain.get(kind) or message.removeprefix("Value error, ")
 

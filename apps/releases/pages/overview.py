@@ -65,16 +65,20 @@ def _waiting(request: HttpRequest) -> dict[str, Any]:
     if not request.user.has_perm("changes.view"):
         return {}
     reviewing = request.user.has_perm("changes.review")
+    waiting = _some(requests_waiting(actor))
+    # An editor decides too, once they were given a duty: shown when there is something.
+    asked = reviewing or (waiting["count"] and request.user.has_perm("config.change"))
+    bindings = bindings_waiting().exclude(proposed_by=actor)
+    deciding = reviewing or request.user.has_perm("bindings.change")
     return {
-        "waiting": _some(requests_waiting(actor)) if reviewing else None,
+        "waiting": waiting if asked else None,
         "mine": _some(drafts_of(actor)),
         "behind": _some(not_in_production()),
         "emergencies": list(emergencies_open()),
         # Shown for ever, ratified or not.
         "emergencies_ever": ChangeRequest.objects.filter(broken_glass_until__isnull=False).count(),
-        "bindings_open": bindings_waiting().count()
-        if request.user.has_perm("bindings.view")
-        else 0,
+        "bindings_open": bindings.count() if deciding else 0,
+        "binding": bindings.first() if deciding else None,
         "unread": unread_notices(request.user),
         "now": timezone.now(),
     }

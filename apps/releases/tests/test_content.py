@@ -20,6 +20,12 @@ def errors_of(kind: str, content: Any, slug: str = "x") -> dict[str, str]:
         ("prompt", {}, "system", "This field is required."),
         ("prompt", {"system": "x", "sistem": "y"}, "sistem", "This field is not known here."),
         ("prompt", {"system": 5}, "system", "Input should be a valid string"),
+        (
+            "agent",
+            {"prompt": "p", "lifecycle": {"deprecated_on": "31/12/2026"}},
+            "lifecycle.deprecated_on",
+            "This is not in the form that the field asks for.",
+        ),
         ("prompt", {"system": None}, "system", "Input should be a valid string"),
         ("prompt", "text", "", "Input should be a valid dictionary or instance of PromptConfig"),
         (

@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from apps.governance.approval_models import Notification
+from apps.governance.approval_models import DutyAssignment, Notification
 from apps.releases.change_models import BindingProposal, ChangeRequest, FreezeWindow
 from apps.releases.environments.services import release_deploy
 from apps.releases.models import Deployment
@@ -87,6 +87,17 @@ def test_request__in_review__waits_for_who_holds_a_duty_and_edits_nothing_of_it(
     assert response.context["waiting"] is None
     assert response.context["mine"]["count"] == 3
     assert badges(response) == {}
+
+
+def test_request__in_review__waits_for_a_business_owner_who_was_given_a_duty(
+    world: World, people: dict[str, Client]
+) -> None:
+    request_make(world, author="user:alice", editors=json.dumps(["user:alice"]))
+    with tenant_transaction(world.acme):
+        DutyAssignment.objects.create(
+            user=User.objects.get(username="olga"), duty="domain", granted_by="user:alice"
+        )
+    assert index(people["olga"]).context["waiting"]["count"] == 1
 
 
 def test_request__somebody_decided_on__waits_for_them_no_longer(
@@ -168,6 +179,12 @@ def test_bindings_and_notifications__that_wait__are_counted(
         Notification.objects.create(user=ana, event="change.submitted", subject="#1")
     response = index(people["ana"])
     assert response.context["bindings_open"] == 1
+    # Where it is decided on; not for who proposed it, nor for who decides on none.
+    page = response.content.decode()
+    link = reverse("admin:releases_environment", args=["production"])
+    assert link in page[page.index("Bindings to approve") :][:300]
+    for other in ("otto", "olga"):
+        assert index(people[other]).context["bindings_open"] == 0
     assert badges(response) == {"Notifications": 1}
     assert badges(index(people["otto"])) == {}
 
