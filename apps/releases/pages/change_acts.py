@@ -200,7 +200,7 @@ def _revert(act: Acting) -> str:
 def released_text(text: str, release: Any) -> str:
     """Return ``text`` with ``{release}`` as a link to the release's page."""
     name = _("release #%(number)s") % {"number": release.number}
-    link = format_html('<a href="{}">{}</a>', release_link(release), name)
+    link = format_html('<a class="underline" href="{}">{}</a>', release_link(release), name)
     return format_html(text, release=link)
 
 

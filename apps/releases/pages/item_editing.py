@@ -133,7 +133,7 @@ def saved_text(saved: Saved | None) -> SafeString | str:
     if saved is None:
         return _("Nothing changed, so nothing was saved.")
     link = format_html(
-        '<a href="{}">{}</a>',
+        '<a class="underline" href="{}">{}</a>',
         request_link(saved.request),
         _("change request #%(number)s") % {"number": saved.request.number},
     )

@@ -109,7 +109,8 @@ def test_save__of_a_changed_field__lands_in_a_draft_of_the_editor_and_not_in_the
             }
         ]
     assert "Saved in" in text(response)
-    assert "change request #1" in text(response)
+    assert '<a class="underline" href="/admin/releases/changerequest/' in text(response)
+    assert ">change request #1</a>" in text(response)
 
 
 @pytest.mark.governed
