@@ -13,11 +13,8 @@ from apps.governance.duty_services import duty_delegate, duty_end, duty_grant
 from apps.governance.responsibility_services import quorum_set, raci_set
 from apps.releases.authority import setting_up
 from apps.releases.change_models import ChangeRequest
-from apps.releases.changes.publishing import (
-    break_glass_ratify,
-    request_break_glass,
-    request_publish,
-)
+from apps.releases.changes.emergency import break_glass_ratify, request_break_glass
+from apps.releases.changes.publishing import request_publish
 from apps.releases.changes.selectors import request_view
 from apps.releases.changes.services import (
     ApprovalsMissing,

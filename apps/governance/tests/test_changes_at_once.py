@@ -12,12 +12,12 @@ from django.db import connection
 
 from apps.releases.authority import setting_up
 from apps.releases.change_models import Approval, ChangeRequest
-from apps.releases.changes.publishing import (
+from apps.releases.changes.emergency import (
     break_glass_ratify,
     break_glass_revert,
     request_break_glass,
-    request_publish,
 )
+from apps.releases.changes.publishing import request_publish
 from apps.releases.changes.refusals import ChangeRefused
 from apps.releases.changes.services import (
     patch_save,

@@ -24,13 +24,12 @@ from apps.governance.tests.test_approving import (
 from apps.governance.tests.test_approving import live as live
 from apps.releases.change_models import ChangeRequest
 from apps.releases.changes.chores import changes_due
-from apps.releases.changes.publishing import (
+from apps.releases.changes.emergency import (
     break_glass_ratify,
     break_glass_revert,
     request_break_glass,
-    request_publish,
-    request_schedule,
 )
+from apps.releases.changes.publishing import request_publish, request_schedule
 from apps.releases.changes.refusals import (
     ApprovalsMissing,
     IncompleteRequest,

@@ -6,7 +6,8 @@ from datetime import datetime
 from django.utils.translation import gettext as _
 
 from apps.releases.change_models import ChangeRequest
-from apps.releases.changes.publishing import break_glass_revert, request_publish, schedule_failed
+from apps.releases.changes.emergency import break_glass_revert
+from apps.releases.changes.publishing import request_publish, schedule_failed
 from apps.releases.changes.refusals import ChangeRefused, WrongState
 from apps.releases.content import InvalidContent
 from apps.releases.environments.deploying import Frozen, UnboundBindings

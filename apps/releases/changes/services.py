@@ -21,10 +21,10 @@ from apps.releases.change_models import Approval, ChangeComment, ChangePatch, Ch
 from apps.releases.changes import core as core
 from apps.releases.changes.approvals import editors_of, terms_digest
 from apps.releases.changes.candidate import candidate_make
+from apps.releases.changes.emergency import break_glass_ratify as break_glass_ratify
+from apps.releases.changes.emergency import break_glass_revert as break_glass_revert
+from apps.releases.changes.emergency import request_break_glass as request_break_glass
 from apps.releases.changes.policy import change_policy
-from apps.releases.changes.publishing import break_glass_ratify as break_glass_ratify
-from apps.releases.changes.publishing import break_glass_revert as break_glass_revert
-from apps.releases.changes.publishing import request_break_glass as request_break_glass
 from apps.releases.changes.publishing import request_publish as request_publish
 from apps.releases.changes.publishing import request_schedule as request_schedule
 from apps.releases.changes.publishing import request_unschedule as request_unschedule

@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from apps.releases.change_models import ChangeComment, ChangePatch, ChangeRequest
-from apps.releases.changes import publishing as publishing
+from apps.releases.changes import emergency, publishing
 from apps.releases.changes import services as services
 from apps.releases.changes.policy import change_policy
 from apps.releases.changes.refusals import (
@@ -185,13 +185,13 @@ def _unschedule(act: Acting) -> str:
 
 def _ratify(act: Acting) -> str:
     comment = act.http.POST.get("comment", "")[:4000]
-    publishing.break_glass_ratify(request=act.change, actor=act.actor, comment=comment)
+    emergency.break_glass_ratify(request=act.change, actor=act.actor, comment=comment)
     return _("Ratified: the emergency release stays.")
 
 
 def _revert(act: Acting) -> str:
     reason = act.typed(ReasonForm)["reason"]
-    release = publishing.break_glass_revert(request=act.change, actor=act.actor, reason=reason)
+    release = emergency.break_glass_revert(request=act.change, actor=act.actor, reason=reason)
     if release is None:
         return _("Reverted. The environment had moved on, so what runs there stays.")
     return released_text(_("Reverted: {release} runs again."), release)

@@ -18,7 +18,8 @@ from django.utils.translation import gettext as _
 
 from apps.releases.change_models import ChangeRequest
 from apps.releases.changes.approvals import approvals_counted, editors_of
-from apps.releases.changes.publishing import entry_environment, request_break_glass
+from apps.releases.changes.emergency import request_break_glass
+from apps.releases.changes.publishing import entry_environment
 from apps.releases.changes.selectors import RequestView, request_view
 from apps.releases.changes.services import request_describe, request_open
 from apps.releases.changes.states import OPEN, PUBLISHED

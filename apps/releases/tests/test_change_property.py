@@ -24,12 +24,8 @@ from apps.releases import selectors
 from apps.releases.authority import setting_up
 from apps.releases.change_models import Approval, ChangeRequest
 from apps.releases.changes.chores import changes_due
-from apps.releases.changes.publishing import (
-    break_glass_ratify,
-    request_break_glass,
-    request_publish,
-    request_schedule,
-)
+from apps.releases.changes.emergency import break_glass_ratify, request_break_glass
+from apps.releases.changes.publishing import request_publish, request_schedule
 from apps.releases.changes.refusals import ChangeRefused, MergeConflict
 from apps.releases.changes.services import (
     patch_save,

@@ -11,14 +11,12 @@ from django.utils import timezone
 from apps.releases.authority import ChangeRequestRequired, setting_up
 from apps.releases.change_models import ChangeComment, ChangePatch, ChangeRequest
 from apps.releases.changes.chores import changes_due
-from apps.releases.changes.publishing import (
+from apps.releases.changes.emergency import (
     break_glass_ratify,
     break_glass_revert,
     request_break_glass,
-    request_publish,
-    request_schedule,
-    request_unschedule,
 )
+from apps.releases.changes.publishing import request_publish, request_schedule, request_unschedule
 from apps.releases.changes.selectors import (
     candidate_manifest,
     patched_content,
