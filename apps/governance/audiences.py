@@ -35,6 +35,7 @@ AUDIENCE: dict[str, tuple[str, ...]] = {
     "change.schedule_failed": (AUTHORS, NAMED),
     "change.published": (AUTHORS, PARTICIPANTS),
     "change.deployed": (AUTHORS,),
+    "change.left": (AUTHORS,),
     "change.superseded": (AUTHORS, PARTICIPANTS),
     "change.commented": (AUTHORS, PARTICIPANTS),
     "change.broken_glass": (APPROVERS, ADMINS, AUTHORS),

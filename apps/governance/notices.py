@@ -30,6 +30,7 @@ TITLES: dict[str, Any] = {
     "change.schedule_failed": _("The scheduled publication failed"),
     "change.published": _("Published"),
     "change.deployed": _("Runs in its environment"),
+    "change.left": _("No longer runs in its environment"),
     "change.superseded": _("Superseded"),
     "change.commented": _("New comment"),
     "change.broken_glass": _("Emergency release: a second person must look"),

@@ -179,6 +179,7 @@ def break_glass_revert(*, request: ChangeRequest, actor: str, reason: str) -> Re
         with authority(f"revert of emergency {request.number}"):
             reverted = _heads_revert(request, actor)
             running = _environment_revert(request, reverted, actor, reason)
+        request.refresh_from_db()
         request.reverted_at = moment
         request.save()
         core.told(

@@ -16,7 +16,7 @@ from apps.releases.change_models import ChangeRequest
 EVENTS = (
     "change.submitted", "change.approved", "change.decided", "change.changes_requested",
     "change.rejected", "change.withdrawn", "change.voided", "change.stale", "change.rebased",
-    "change.scheduled", "change.schedule_failed", "change.published", "change.deployed",
+    "change.scheduled", "change.schedule_failed", "change.published", "change.deployed", "change.left",
     "change.superseded", "change.commented", "change.broken_glass", "change.ratified",
     "change.reverted", "change.ratification_overdue",
     "environment.deployed", "environment.promoted", "environment.rolled_back",

@@ -24,6 +24,7 @@ ACTS: dict[str, dict[str, str]] = {
     "publish": {APPROVED: PUBLISHED, SCHEDULED: PUBLISHED},
     "break_glass": {state: PUBLISHED for state in OPEN},
     "deploy": {PUBLISHED: DEPLOYED},
+    "leave": {DEPLOYED: PUBLISHED},
 }
 """Act → state before → state after. What is not here is not possible."""
 

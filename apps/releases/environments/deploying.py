@@ -13,7 +13,7 @@ from uuid import UUID
 
 from apps.releases.change_models import ChangeRequest, DeploymentEvent
 from apps.releases.changes.events import ChangeEvent, change_told
-from apps.releases.changes.states import PUBLISHED, state_after
+from apps.releases.changes.states import DEPLOYED, PUBLISHED, state_after
 from apps.releases.environments.pointers import (
     FORCE,
     Pointer,
@@ -166,28 +166,44 @@ def _told(event: str, actor: str, environment: str, facts: Mapping[str, Any]) ->
 
 
 def requests_arrived(*, release: Release, environment: str, actor: str) -> int:
-    """Mark the published requests that were aimed at ``environment`` and that ``release`` brings
-    there: published → deployed. Returns how many."""
-    aimed = ChangeRequest.objects.filter(status=PUBLISHED, environment=environment)
-    arrived = list(aimed.filter(release_id__in=ancestry(release.pk))) if aimed.exists() else []
+    """Mark what ``release`` brings to and takes from ``environment`` among the requests aimed at it.
+
+    Published ones that it brings are deployed; deployed ones that it no longer holds (something was
+    rolled back, an emergency taken back) are published again: they wait for their way there. Returns
+    how many arrived.
+    """
+    aimed = ChangeRequest.objects.filter(environment=environment, status__in=(PUBLISHED, DEPLOYED))
+    if not aimed.exists():
+        return 0
+    held = ancestry(release.pk)
+    arrived = list(aimed.filter(status=PUBLISHED, release_id__in=held))
+    for request in aimed.filter(status=DEPLOYED).exclude(release_id__in=held):
+        _request_moved(request, "leave", "change.left", release, actor)
     for request in arrived:
-        request.status = state_after("deploy", request.status)
-        request.save(update_fields=["status", "updated_at"])
-        facts = {"release": release.number, "sha256": release.sha256, "environment": environment}
-        audit_append(
+        _request_moved(request, "deploy", "change.deployed", release, actor)
+    return len(arrived)
+
+
+def _request_moved(
+    request: ChangeRequest, act: str, event: str, release: Release, actor: str
+) -> None:
+    after = state_after(act, request.status)
+    assert after is not None
+    request.status = after
+    request.save(update_fields=["status", "updated_at"])
+    facts = {
+        "release": release.number,
+        "sha256": release.sha256,
+        "environment": request.environment,
+    }
+    audit_append(actor=actor, action=event, entity=f"change:{request.number}", detail=facts)
+    change_told(
+        ChangeEvent(
+            event=event,
             actor=actor,
-            action="change.deployed",
-            entity=f"change:{request.number}",
+            subject=str(request),
+            request=request,
+            environment=request.environment,
             detail=facts,
         )
-        change_told(
-            ChangeEvent(
-                event="change.deployed",
-                actor=actor,
-                subject=str(request),
-                request=request,
-                environment=environment,
-                detail=facts,
-            )
-        )
-    return len(arrived)
+    )

@@ -47,7 +47,12 @@ from apps.releases.changes.services import (
     request_withdraw,
 )
 from apps.releases.content import InvalidContent
-from apps.releases.environments.services import Frozen, freeze_add, release_deploy
+from apps.releases.environments.services import (
+    Frozen,
+    freeze_add,
+    release_deploy,
+    release_roll_back,
+)
 from apps.releases.models import ConfigItem, Deployment, Release, Revision
 from apps.releases.services import (
     GateRefused,
@@ -683,6 +688,29 @@ def test_changes_due__in_a_frozen_time__stays_approved_and_says_why(live):
     assert "change.voided" not in actions()
     entry = AuditEntry.objects.get(action="change.schedule_failed")
     assert json.loads(entry.detail)["scheduled_by"] == ANA, "who scheduled it is told"
+
+
+def test_request__rolled_back_in_its_environment__waits_for_its_way_there_again(live):
+    request = approved()
+    release = request_publish(request=request, actor=ANA)
+    request.refresh_from_db()
+    assert request.status == "deployed"
+    release_roll_back(release=live.release, environment="staging", actor=OTTO, reason="bad")
+    request.refresh_from_db()
+    assert request.status == "published"
+    assert actions().count("change.left") == 1
+    release_roll_back(release=release, environment="staging", actor=OTTO, reason="it was good")
+    request.refresh_from_db()
+    assert request.status == "deployed"
+
+
+def test_request__carried_by_an_emergency_that_is_taken_back__no_longer_runs(live):
+    request, _release = emergency()
+    assert request.status == "deployed"
+    break_glass_revert(request=request, actor=ANA, reason="It was wrong")
+    request.refresh_from_db()
+    assert request.status == "published"
+    assert request.reverted_at is not None
 
 
 def test_request_schedule__past_time_or_unknown_zone__is_named(live):
