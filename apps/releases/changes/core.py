@@ -18,6 +18,7 @@ from apps.releases.changes.approvals import (
 )
 from apps.releases.changes.candidate import (
     Candidate,
+    Choices,
     candidate_make,
     candidate_release,
     heads_release,
@@ -25,8 +26,14 @@ from apps.releases.changes.candidate import (
     labels_of,
 )
 from apps.releases.changes.events import ChangeEvent, change_told
-from apps.releases.changes.policy import RISKS, Requirement, change_policy
-from apps.releases.changes.refusals import MergeConflict, RiskUnderstated, StaleRequest, WrongState
+from apps.releases.changes.policy import RISKS, ItemEdit, Requirement, change_policy
+from apps.releases.changes.refusals import (
+    ApprovalsMissing,
+    MergeConflict,
+    RiskUnderstated,
+    StaleRequest,
+    WrongState,
+)
 from apps.releases.changes.states import ACTS, DRAFT, OPEN, state_after
 from apps.releases.content import InvalidContent
 from apps.releases.gates import (
@@ -38,7 +45,6 @@ from apps.releases.gates import (
     gates_run,
     item_labels,
 )
-from apps.releases.models import Release
 from apps.releases.services import GateRefused, configuration_locked
 from apps.runtime.canonical import canonical_json
 from apps.tenants.issuing import with_issuer
@@ -109,9 +115,14 @@ def editor_add(request: ChangeRequest, actor: str) -> None:
 
 
 # -- binding to a manifest -----------------------------------------------------------------------
-def candidate_whole(request: ChangeRequest) -> Candidate:
-    """Return the candidate; raise ``MergeConflict`` or ``InvalidContent`` when there is none."""
-    candidate = candidate_make(request)
+def candidate_whole(
+    request: ChangeRequest, choices: Mapping[str, Choices] | None = None
+) -> Candidate:
+    """Return the candidate; raise ``MergeConflict`` or ``InvalidContent`` when there is none.
+
+    ``choices`` as in ``request_rebase``.
+    """
+    candidate = candidate_make(request, choices)
     if candidate.conflicts:
         raise MergeConflict(candidate.conflicts)
     if candidate.errors:
@@ -136,7 +147,10 @@ def candidate_fresh(request: ChangeRequest) -> Candidate:
 
 def risk_update(request: ChangeRequest) -> None:
     """Set the request's risk class and findings from its patches as they are now."""
-    edits = [found.edit for found in items_patched(request)]
+    _risk_set(request, [found.edit for found in items_patched(request)])
+
+
+def _risk_set(request: ChangeRequest, edits: Sequence[ItemEdit]) -> None:
     policy = change_policy()
     request.risk = policy.risk_class(edits) if edits else RISKS[0]
     request.risks = canonical_json([asdict(risk) for risk in policy.risks(edits)])
@@ -146,10 +160,7 @@ def bind(
     request: ChangeRequest, candidate: Candidate, actor: str, *, submitting: bool = False
 ) -> list[Problem]:
     """Bind the request to ``candidate``: hash, risk, gate results. Return the gates' findings."""
-    policy = change_policy()
-    edits = candidate.edits
-    request.risk = policy.risk_class(edits)
-    request.risks = canonical_json([asdict(risk) for risk in policy.risks(edits)])
+    _risk_set(request, candidate.edits)
     problems = gates_checked(request, candidate, actor, submitting=submitting)
     request.manifest_sha256, request.bound_at = candidate.sha256, timezone.now()
     request.gate_results = canonical_json(gate_results(problems))
@@ -275,12 +286,13 @@ def requirement_of(request: ChangeRequest, candidate: Candidate) -> Requirement:
     return change_policy().requirement(edits=candidate.edits, risk=request.risk)
 
 
-def approvals_complete(request: ChangeRequest, candidate: Candidate) -> Counted:
+def approvals_of(request: ChangeRequest, candidate: Candidate) -> Counted:
     """Return the count of what was approved of ``request`` as it is."""
     return approvals_counted(request, requirement_of(request, candidate))
 
 
-def release_newest() -> Release | None:
-    """Return the newest release without its manifest."""
-    found: Release | None = Release.objects.defer("manifest").order_by("-number").first()
-    return found
+def approvals_required(request: ChangeRequest, candidate: Candidate) -> None:
+    """Raise ``ApprovalsMissing`` unless everybody who must has approved ``request`` as it is."""
+    count = approvals_of(request, candidate)
+    if not count.is_complete:
+        raise ApprovalsMissing(missing=count.missing, more=count.more)

@@ -19,7 +19,7 @@ from apps.releases.change_models import (
     ChangeRequest,
     DeploymentEvent,
 )
-from apps.releases.changes import core as core
+from apps.releases.changes import core
 from apps.releases.changes.approvals import editors_of, terms_digest
 from apps.releases.changes.candidate import Candidate, labels_of
 from apps.releases.changes.policy import RISKS, change_policy

@@ -17,11 +17,9 @@ from apps.releases.change_models import (
     ChangeComment,
     ChangeRequest,
 )
-from apps.releases.changes import core as core
-from apps.releases.changes.approvals import approvals_counted
+from apps.releases.changes import core
 from apps.releases.changes.candidate import Candidate, candidate_release, labels_of
 from apps.releases.changes.refusals import (
-    ApprovalsMissing,
     ChangeRefused,
     IncompleteRequest,
     StaleRequest,
@@ -68,9 +66,7 @@ def request_publish(*, request: ChangeRequest, actor: str) -> Release:
         frozen_check(environment)
         candidate = core.candidate_fresh(request)
         core.risk_declared(request)
-        count = approvals_counted(request, core.requirement_of(request, candidate))
-        if not count.is_complete:
-            raise ApprovalsMissing(missing=count.missing, more=count.more)
+        core.approvals_required(request, candidate)
         problems = core.gates_checked(request, candidate, actor)
         core.gates_passed(problems)
         with authority(f"change request {request.number}"):
@@ -154,9 +150,7 @@ def request_schedule(
         request = core.request_locked(request)
         after = core.state_check(request, "schedule")
         candidate = core.candidate_fresh(request)
-        count = approvals_counted(request, core.requirement_of(request, candidate))
-        if not count.is_complete:
-            raise ApprovalsMissing(missing=count.missing, more=count.more)
+        core.approvals_required(request, candidate)
         request.status, request.scheduled_for, request.schedule_zone = after, at, zone
         request.save()
         core.told(request, "change.scheduled", actor, at=at.isoformat(), zone=zone)
@@ -201,6 +195,6 @@ def schedule_failed(*, request: ChangeRequest, actor: str, reason: str) -> None:
 
 def _is_still_approved(request: ChangeRequest) -> bool:
     try:
-        return core.approvals_complete(request, core.candidate_fresh(request)).is_complete
+        return core.approvals_of(request, core.candidate_fresh(request)).is_complete
     except (ChangeRefused, InvalidContent):
         return False

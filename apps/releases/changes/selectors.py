@@ -1,7 +1,7 @@
 """Reads of change requests: the queue, one request as a page or the API shows it."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,9 +15,7 @@ from apps.releases.changes.candidate import (
     candidate_make,
 )
 from apps.releases.changes.policy import ItemEdit, Requirement, Risk, change_policy
-from apps.releases.changes.refusals import MergeConflict
 from apps.releases.changes.states import IN_REVIEW, LIVE, OPEN
-from apps.releases.content import InvalidContent
 from apps.releases.gates import gate_results_read
 from apps.releases.patches.diff import FieldChange, content_diff
 from apps.releases.patches.patching import Conflict, patch_apply
@@ -51,13 +49,13 @@ def requests_queue(queue: str, actor: str) -> QuerySet[ChangeRequest]:
 
 
 def _mine(actor: str) -> Q:
-    edited = Q(status__in=OPEN) & (Q(author=actor) | Q(editors__contains=json.dumps(actor)))
+    edited = Q(status__in=OPEN) & _edited_by(actor)
     if not change_policy().duties_of(actor):
         return edited
     decided = Approval.objects.filter(
         person=actor, request=OuterRef("pk"), manifest_sha256=OuterRef("manifest_sha256")
     )
-    waiting = Q(status=IN_REVIEW) & ~Q(author=actor) & ~Q(editors__contains=json.dumps(actor))
+    waiting = Q(status=IN_REVIEW) & ~_edited_by(actor)
     return edited | (waiting & Q(~Exists(decided)))
 
 
@@ -72,13 +70,11 @@ def heads_moved_at() -> Any:
 def editable_requests(actor: str) -> QuerySet[ChangeRequest]:
     """Return the open requests ``actor`` edits, newest first."""
     found: QuerySet[ChangeRequest] = ChangeRequest.objects.filter(status__in=OPEN)
-    return found.filter(Q(author=actor) | Q(editors__contains=json.dumps(actor)))
+    return found.filter(_edited_by(actor))
 
 
-def open_patches(kind: str, slug: str) -> Sequence[ChangePatch]:
-    """Return the patches of open requests for an item, for "also being changed in"."""
-    found = ChangePatch.objects.filter(kind=kind, slug=slug, request__status__in=OPEN)
-    return list(found.select_related("request").order_by("-request__number"))
+def _edited_by(actor: str) -> Q:
+    return Q(author=actor) | Q(editors__contains=json.dumps(actor))
 
 
 def patched_content(request: ChangeRequest, kind: str, slug: str) -> dict[str, Any] | None:
@@ -241,16 +237,3 @@ def _then_view(patch: ChangePatch) -> PatchView:
         changes=content_diff(before or {}, after or {}),
         carried=carried_changes(patch),
     )
-
-
-def candidate_manifest(request: ChangeRequest) -> str:
-    """Return the canonical manifest that publishing ``request`` now would make.
-
-    Raises ``MergeConflict`` and ``InvalidContent``.
-    """
-    candidate = candidate_make(request)
-    if candidate.conflicts:
-        raise MergeConflict(candidate.conflicts)
-    if candidate.errors:
-        raise InvalidContent(candidate.errors)
-    return candidate.manifest

@@ -18,9 +18,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from apps.releases.change_models import Approval, ChangeComment, ChangePatch, ChangeRequest
-from apps.releases.changes import core as core
-from apps.releases.changes.approvals import editors_of, terms_digest
-from apps.releases.changes.candidate import candidate_make
+from apps.releases.changes import core
+from apps.releases.changes.approvals import approvals_counted, editors_of, terms_digest
+from apps.releases.changes.candidate import PatchedItem
 from apps.releases.changes.emergency import break_glass_ratify as break_glass_ratify
 from apps.releases.changes.emergency import break_glass_revert as break_glass_revert
 from apps.releases.changes.emergency import request_break_glass as request_break_glass
@@ -53,7 +53,6 @@ from apps.tenants.issuing import issuer_of
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import audit_append
 
-LABELS = ("name", "owner", "technical_owner")
 TERMS = ("environment", "in_flight", "max_pin_hours", "bump")
 LONGEST_PIN_HOURS = 24 * 90
 LONGEST_TEXT = 20_000
@@ -487,7 +486,7 @@ def _approve(request: ChangeRequest, actor: str, sha256: str, comment: str) -> A
     problems = core.gates_checked(request, candidate, actor)
     core.gates_passed(problems)
     approval = _decision_store(request, actor, "approve", comment, requirement.duties)
-    count = core.approvals_complete(request, candidate)
+    count = approvals_counted(request, requirement)
     if count.is_complete and request.status != APPROVED:
         request.status = core.state_check(request, "approve")
         request.save()
@@ -594,15 +593,11 @@ def request_rebase(
     with tenant_transaction():
         request = core.request_locked(request)
         core.open_check(request)
-        candidate = candidate_make(request, choices)
-        if candidate.conflicts:
-            raise MergeConflict(candidate.conflicts)
-        if candidate.errors:
-            raise InvalidContent(candidate.errors)
+        candidate = core.candidate_whole(request, choices)
         terms = terms_digest(request)
         moved = [found for found in candidate.items if found.is_stale]
         for found in moved:
-            _patch_move(found, actor)
+            _patch_move(found)
         if choices and moved:
             core.editor_add(request, actor)
         if not request.patches.exists():
@@ -621,7 +616,7 @@ def request_rebase(
         return request
 
 
-def _patch_move(found: Any, actor: str) -> None:
+def _patch_move(found: PatchedItem) -> None:
     """Make the patch one against today's head; take it out when it changes nothing there."""
     patch, item = found.patch, found.item
     head = item.head if item else None

@@ -17,9 +17,7 @@ from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext as _
 
 from apps.releases.change_models import DeploymentEvent, HeadMove
-from apps.releases.freezing import manifest_stored
 from apps.releases.models import ConfigItem, Deployment, Release, Revision
-from apps.releases.patches.comparing import manifest_items
 from apps.tenants.models import AuditEntry
 
 
@@ -187,11 +185,6 @@ def release_newest_at(moment: datetime) -> Release | None:
     releases = Release.objects.filter(published_at__lte=moment).defer("manifest")
     newest: Release | None = releases.order_by("-number").first()
     return newest
-
-
-def release_items(release: Release | None) -> dict[tuple[str, str], Any]:
-    """Return what ``release`` holds: its stored bytes are its past and its present."""
-    return manifest_items(manifest_stored(release)) if release else {}
 
 
 def _localised(typed: datetime, zone: ZoneInfo) -> datetime:

@@ -16,8 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from apps.releases.change_models import ChangeComment, ChangePatch, ChangeRequest
-from apps.releases.changes import emergency, publishing
-from apps.releases.changes import services as services
+from apps.releases.changes import emergency, publishing, services
 from apps.releases.changes.policy import change_policy
 from apps.releases.changes.refusals import (
     ChangeRefused,

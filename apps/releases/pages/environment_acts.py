@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from apps.releases.change_models import BindingProposal, FreezeWindow
 from apps.releases.changes.refusals import ChangeRefused, IncompleteRequest
 from apps.releases.content import InvalidContent
-from apps.releases.environments import services as services
+from apps.releases.environments import services
 from apps.releases.freezing import CorruptRelease
 from apps.releases.models import Release
 from apps.releases.pages.environment_forms import (

@@ -20,6 +20,7 @@ from apps.releases.environments.in_flight import (
     turn_rates,
 )
 from apps.releases.environments.rules import environment_before, frozen_until
+from apps.releases.environments.selectors import proposals_open
 from apps.releases.evidence.history import environment_events
 from apps.releases.freezing import bindings_needed
 from apps.releases.models import Binding, Deployment, Release
@@ -168,12 +169,7 @@ def bindings_shown(environment: str, deployment: Deployment | None) -> list[Show
     if deployment is not None:
         release = release_load(current_tenant_id(), deployment.release_id)
         needed = {(entry["what"], entry["name"]) for entry in bindings_needed(release)}
-    proposals = {
-        (p.what, p.name): p
-        for p in BindingProposal.objects.filter(
-            environment=environment, status=BindingProposal.Status.OPEN
-        )
-    }
+    proposals = {(p.what, p.name): p for p in proposals_open(environment)}
     keys = sorted({*bound, *needed, *proposals}, key=lambda key: (key in bound, key))
     return [
         ShownBinding(what, name, bound.get((what, name)), (what, name) in needed,

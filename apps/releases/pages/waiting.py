@@ -11,6 +11,7 @@ from django.utils.module_loading import import_string
 from apps.releases.change_models import Approval, BindingProposal, ChangeRequest
 from apps.releases.changes.policy import change_policy
 from apps.releases.changes.states import IN_REVIEW, OPEN, PUBLISHED
+from apps.releases.environments.selectors import proposals_open
 
 SHOWN = 5
 
@@ -54,8 +55,7 @@ def not_in_production() -> QuerySet[ChangeRequest]:
 
 def bindings_waiting() -> QuerySet[BindingProposal]:
     """Return the bindings somebody proposed that nobody decided on."""
-    found: QuerySet[BindingProposal] = BindingProposal.objects.filter(status="open")
-    return found.order_by("proposed_at")
+    return proposals_open().order_by("proposed_at")
 
 
 def unread_notices(user: AbstractBaseUser | AnonymousUser) -> int:

@@ -15,7 +15,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from apps.releases.change_models import BindingProposal, ChangePatch, ChangeRequest
-from apps.releases.changes import core as core
+from apps.releases.changes import core
 from apps.releases.changes.approvals import terms_digest
 from apps.releases.changes.candidate import candidate_make
 from apps.releases.changes.selectors import RequestView, request_view

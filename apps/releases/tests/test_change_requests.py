@@ -11,6 +11,7 @@ from django.utils import timezone
 from apps.releases.authority import ChangeRequestRequired, setting_up
 from apps.releases.change_models import ChangeComment, ChangePatch, ChangeRequest
 from apps.releases.changes.chores import changes_due
+from apps.releases.changes.core import candidate_whole
 from apps.releases.changes.emergency import (
     break_glass_ratify,
     break_glass_revert,
@@ -18,7 +19,6 @@ from apps.releases.changes.emergency import (
 )
 from apps.releases.changes.publishing import request_publish, request_schedule, request_unschedule
 from apps.releases.changes.selectors import (
-    candidate_manifest,
     patched_content,
     request_view,
     requests_queue,
@@ -215,7 +215,7 @@ def test_release_publish__without_a_request__is_refused(live):
 def test_request_submit__complete__is_bound_to_the_manifest_it_would_make(live):
     request = submitted()
     assert request.status == "in_review"
-    assert request.manifest_sha256 == sha256_text(candidate_manifest(request))
+    assert request.manifest_sha256 == sha256_text(candidate_whole(request).manifest)
     assert "change.submitted" in actions()
 
 

@@ -10,7 +10,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from apps.releases.change_models import ChangePatch, ChangeRequest
-from apps.releases.changes.selectors import candidate_manifest
+from apps.releases.changes.core import candidate_whole
 from apps.releases.models import ConfigItem, Release
 from apps.releases.selectors import item_heads
 from apps.releases.services import release_publish
@@ -39,7 +39,7 @@ def test_config_export_import__another_tenant__gets_the_same_release(
         assert f"Drafted as request #{number}" in told
     with tenant_transaction(copy):
         for request in ChangeRequest.objects.all():
-            assert sha256_text(candidate_manifest(request)) == sha256
+            assert sha256_text(candidate_whole(request).manifest) == sha256
         assert not item_heads().exists()
     assert run("config_export", billing.slug) == (tmp_path / "one.yaml").read_text()
 

@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from apps.releases.change_models import ChangePatch, ChangeRequest
-from apps.releases.changes.selectors import candidate_manifest
+from apps.releases.changes.core import candidate_whole
 from apps.releases.environments.services import binding_set, release_deploy
 from apps.releases.models import Binding, ConfigItem, Deployment, Release
 from apps.releases.selectors import deployed_release
@@ -376,7 +376,7 @@ def test_export_then_import__into_an_empty_tenant__gives_the_same_sha256(
     assert send(as_charlie, url, data).status_code == 302
     with tenant_transaction(live.other):
         assert not ConfigItem.objects.exists()
-        manifest = candidate_manifest(ChangeRequest.objects.get())
+        manifest = candidate_whole(ChangeRequest.objects.get()).manifest
         assert sha256_text(manifest) == release(live, 2).sha256
 
 
