@@ -21,6 +21,7 @@ from apps.releases.selectors import bindings_load
 from apps.routing.explain import explain
 from apps.routing.step import ChooseAgent
 from apps.runtime.config import bindings
+from apps.runtime.dialogue import Dialogue
 from apps.runtime.ports import LedgerCall, LedgerResult, LedgerState, ToolRequest
 from apps.runtime.release import Release
 from apps.runtime.turn import Inbound, SessionState, ToolCall, Turn
@@ -227,6 +228,7 @@ def turn_open(principal: Principal, inbound: Inbound) -> Turn:
         release=release,
         inbound=inbound,
         session=state or SessionState(key=key, agent=agent),
+        dialogue=state.dialogue if state else Dialogue(),
         environment=principal.environment,
         bindings=bound,
         text=inbound.text,

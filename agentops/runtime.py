@@ -189,6 +189,7 @@ def turn_open(taken: Taken) -> Turn:
         },
         fence=taken.fence,
         text=taken.inbound.text,
+        dialogue=taken.session.dialogue,
         vault=taken.session.vault,
     )
 

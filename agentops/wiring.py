@@ -20,7 +20,12 @@ from agentops.runtime import SECRET_PREFIX, LoopThread, Runtime, secret_variable
 from apps.agents.calling import ModelCaller
 from apps.agents.providers.registry import Providers
 from apps.conversations import tasks
-from apps.conversations.adapters import DatabaseHistory, DatabaseLedger, DatabaseTurnStore
+from apps.conversations.adapters import (
+    DatabaseConfirmations,
+    DatabaseHistory,
+    DatabaseLedger,
+    DatabaseTurnStore,
+)
 from apps.runtime.pipeline import Pipeline
 from apps.runtime.release import Release
 from apps.runtime.turn import Turn
@@ -54,7 +59,9 @@ def build() -> tuple[Pipeline, Callable[[], Coroutine[Any, Any, None]]]:
     providers = Providers()
     pipeline = turn_pipeline(
         history=DatabaseHistory(),
-        tools=ToolCaller(transports, ledger, secret, tag_key=tag_key()),
+        tools=ToolCaller(
+            transports, ledger, secret, tag_key=tag_key(), confirmations=DatabaseConfirmations()
+        ),
         models=ModelCaller(providers, ledger, secret=secret),
         store=DatabaseTurnStore(),
         observers=[import_string(name)() for name in settings.TURN_OBSERVERS],

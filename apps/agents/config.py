@@ -55,6 +55,64 @@ class Lifecycle(Config):
         return self
 
 
+class Delegate(Config):
+    """Another agent that this one may ask, and how.
+
+    consult: one isolated question, plain text back. sub_conversation: the specialist speaks with the
+    customer until it ends. scoped: it works on a part of the request and reports its outputs.
+    """
+
+    kind: Literal["consult", "sub_conversation", "scoped"] = Field(
+        "consult",
+        title=_("Kind"),
+        description=_(
+            "consult: one question, text back. sub_conversation: it takes over the conversation for a while. scoped: it handles a part of the request and reports."
+        ),
+    )
+    agent: Annotated[str, RefTo("agent")] = Field(title=_("Agent"), description=_("Who is asked."))
+    role: str = Field(
+        "",
+        title=_("Role"),
+        description=_("sub_conversation: the specialist's role by name; empty: the agent's."),
+    )
+    purpose: str = Field(
+        "", title=_("Purpose"), description=_("When to ask it; the model reads this.")
+    )
+    speaks: bool = Field(
+        False,
+        title=_("Speaks"),
+        description=_("scoped: it answers the customer itself. Off: it is silent and reports."),
+    )
+    pass_history: bool = Field(
+        False,
+        title=_("Pass history"),
+        description=_("It sees the conversation so far. Off: only what it is asked."),
+    )
+    max_turns: int = Field(
+        6,
+        ge=1,
+        le=50,
+        title=_("Turns"),
+        description=_("sub_conversation: after so many the coordinator gets the word back."),
+    )
+    timeout_seconds: float = Field(
+        20, gt=0, le=600, title=_("Timeout"), description=_("Seconds for one run of it.")
+    )
+    max_minutes: int = Field(
+        60,
+        ge=1,
+        le=10_080,
+        title=_("Minutes"),
+        description=_("sub_conversation: an older one is over; the coordinator goes on."),
+    )
+
+
+SCOPED_OUTPUTS = (
+    "answered", "scopedRequest", "interactionSummary", "findings", "openQuestions",
+)  # fmt: skip
+"""What a scoped sub-agent may hand back (platform facts 14.3)."""
+
+
 class AgentConfig(KindConfig):
     """Who answers."""
 
@@ -122,6 +180,36 @@ class AgentConfig(KindConfig):
     )
     judges: Annotated[str, RefTo("judge_policy")] = Field(
         "default", title=_("Judge policy"), description=_("Which judges score the answer.")
+    )
+    delegates: list[Delegate] = Field(
+        default_factory=list,
+        title=_("Delegates"),
+        description=_("Agents that this one may ask; needs tool use model."),
+    )
+    consult_prefix: str = Field(
+        "consult_",
+        pattern=r"^[a-z][a-z0-9_]{0,30}$",
+        title=_("Consultation prefix"),
+        description=_("Consultations are offered to the model as prefix and agent."),
+    )
+    outputs: list[
+        Literal["answered", "scopedRequest", "interactionSummary", "findings", "openQuestions"]
+    ] = Field(
+        default_factory=list,
+        title=_("Outputs"),
+        description=_("What it reports when it is asked as a scoped sub-agent."),
+    )
+    max_delegations: int = Field(
+        3,
+        ge=1,
+        le=10,
+        title=_("Delegations"),
+        description=_("How often others are asked for one message, all together."),
+    )
+    implementation: str = Field(
+        "",
+        title=_("Implementation"),
+        description=_("Name of a Python agent the operator allows; empty: this record alone."),
     )
     next_state: dict[str, str] = Field(
         default_factory=dict,

@@ -3,8 +3,8 @@
 import uuid
 from collections.abc import Sequence
 
-from apps.conversations import announcing, ledger, selectors, services
-from apps.runtime.ports import LedgerCall, LedgerResult, LedgerState
+from apps.conversations import announcing, confirming, ledger, selectors, services
+from apps.runtime.ports import Grant, GrantAnswer, LedgerCall, LedgerResult, LedgerState
 from apps.runtime.turn import ChatMessage, Turn
 from apps.tenants.threads import in_thread
 
@@ -66,3 +66,12 @@ class DatabaseTurnStore:
         )
         if more:
             await in_thread(services.doorbell, tenant_of(turn), uuid.UUID(turn.id))
+
+
+class DatabaseConfirmations:
+    """A ``ConfirmationPort`` over the recorded questions."""
+
+    async def use(self, turn: Turn, grant: Grant) -> GrantAnswer:
+        return await in_thread(
+            confirming.confirmation_use, turn=turn, tenant_id=tenant_of(turn), grant=grant
+        )

@@ -30,7 +30,7 @@ def ledger_begin(
     """
     keys = [ledger_key(turn_id, call) for call in calls]
     with tenant_transaction(tenant_id):
-        _hold(turn_id, fence)
+        turn_hold(turn_id, fence)
         fresh = _start(turn_id, dict(zip(keys, calls, strict=True)))
         # What could not be started is known: from an earlier holder, or an earlier attempt.
         known = {} if len(fresh) == len(keys) else _known(turn_id, keys)
@@ -100,13 +100,13 @@ def ledger_finish(
     """Write the ends of calls. Raises ``LeaseLost``."""
     now = timezone.now()
     with tenant_transaction(tenant_id):
-        _hold(turn_id, fence)
+        turn_hold(turn_id, fence)
         for result in results:
             entries = LedgerEntry.objects.filter(turn_id=turn_id, key=result.idempotency_key)
             entries.update(ended_at=now, result=result.result)
 
 
-def _hold(turn_id: str, fence: int) -> None:
+def turn_hold(turn_id: str, fence: int) -> None:
     """Lock the turn's row, or raise ``LeaseLost``. By its key alone: a join would let the database
     begin with every turn that runs."""
     row = (

@@ -34,6 +34,8 @@ class Session(TenantOwned):
     active_agent = models.CharField(_("answering agent"), max_length=120, blank=True)
     business_context = models.TextField(default="{}")
     vault = models.TextField(blank=True)
+    # What is open beyond the words: ``apps/runtime/dialogue.py`` as canonical text.
+    dialogue = models.TextField(default="{}")
     # What it last ran on, and since when: a pinned conversation stays there. ``pending``: something
     # was asked of the customer and is not answered yet, so this is no boundary.
     release = models.ForeignKey(
@@ -145,6 +147,9 @@ class Message(TenantOwned):
     sequence = models.PositiveIntegerField()
     role = models.CharField(_("role"), max_length=10)
     text = models.TextField(_("text"))
+    # Who said it, and in which sub-conversation; both empty for the customer in the main one.
+    agent = models.CharField(_("agent"), max_length=120, blank=True, default="")
+    thread = models.CharField(max_length=36, blank=True, default="")
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 
     class Meta(TenantOwned.Meta):
@@ -185,6 +190,39 @@ class LedgerEntry(TenantOwned):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"
+
+
+class Confirmation(TenantOwned):
+    """A question of the runtime whose yes lets exactly one call happen, once.
+
+    ``contract`` and ``arguments`` (sha256 of the canonical text) are those of the call that was
+    described to the customer. ``asked_turn`` put the question, ``used_turn`` carried it out.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="confirmations")
+    release = models.ForeignKey(
+        "releases.Release", on_delete=models.PROTECT, related_name="+", db_index=False
+    )
+    tool = models.CharField(_("tool"), max_length=120)
+    contract = models.CharField(max_length=64)
+    arguments = models.CharField(max_length=64)
+    asked_turn = models.ForeignKey(
+        TurnRecord, on_delete=models.PROTECT, related_name="+", db_index=False
+    )
+    asked_at = models.DateTimeField(_("asked at"), auto_now_add=True)
+    expires_at = models.DateTimeField(_("expires at"))
+    used_turn = models.ForeignKey(
+        TurnRecord, on_delete=models.PROTECT, null=True, related_name="+", db_index=False
+    )
+    used_at = models.DateTimeField(_("used at"), null=True)
+
+    class Meta(TenantOwned.Meta):
+        verbose_name = _("confirmation")
+        verbose_name_plural = _("confirmations")
+
+    def __str__(self) -> str:
+        return f"{self.tool} {self.id}"
 
 
 class Event(TenantOwned):

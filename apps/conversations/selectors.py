@@ -11,6 +11,7 @@ from django.utils.module_loading import import_string
 from apps.conversations.models import Event, Message, Session, TurnRecord
 from apps.releases.selectors import deployed_release, release_load
 from apps.runtime.canonical import sha256_text
+from apps.runtime.dialogue import dialogue_load
 from apps.runtime.release import Release
 from apps.runtime.turn import ChatMessage, SessionState
 from apps.tenants.scope import tenant_transaction
@@ -24,9 +25,12 @@ def messages_recent(
         rows = list(
             Message.objects.filter(session_id=session_id)
             .order_by("-sequence")
-            .values_list("role", "text")[:limit]
+            .values_list("role", "text", "agent", "thread")[:limit]
         )
-    return tuple(ChatMessage(role=role, text=text) for role, text in reversed(rows))
+    return tuple(
+        ChatMessage(role=role, text=text, agent=agent, thread=thread)
+        for role, text, agent, thread in reversed(rows)
+    )
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,7 @@ def session_state(*, tenant_id: int, key: str) -> SessionState | None:
         next_state=session.next_state,
         active_agent=session.active_agent,
         business_context=json.loads(session.business_context),
+        dialogue=dialogue_load(session.dialogue),
     )
 
 

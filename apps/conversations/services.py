@@ -27,6 +27,7 @@ from apps.conversations.accepting import doorbell as doorbell
 from apps.conversations.accepting import turn_accept as turn_accept
 from apps.conversations.appending import events_write
 from apps.conversations.choosing import release_forced
+from apps.conversations.confirming import confirmation_ask
 from apps.conversations.events import reply_events
 from apps.conversations.inbound import inbound_read
 from apps.conversations.models import Message, OutboundMessage, Session, TurnRecord
@@ -37,6 +38,7 @@ from apps.releases.environments.pointers import pointer_read
 from apps.releases.models import Deployment
 from apps.releases.selectors import release_load
 from apps.runtime.canonical import canonical_json
+from apps.runtime.dialogue import dialogue_load
 from apps.runtime.ports import LeaseLost
 from apps.runtime.turn import Inbound, SessionState, Turn
 from apps.tenants.scope import tenant_transaction
@@ -114,6 +116,7 @@ def turn_take(*, tenant_id: int, turn_id: uuid.UUID, worker: str) -> Taken | Non
                 active_agent=session.active_agent,
                 business_context=json.loads(session.business_context),
                 vault=unseal(session.vault),
+                dialogue=dialogue_load(session.dialogue),
             ),
         )
 
@@ -196,8 +199,11 @@ def turn_settle(*, turn: Turn, tenant_id: int) -> None:
             else turn.session.next_state,
             "active_agent": turn.route.agent if turn.route else turn.session.active_agent,
             "settled_number": turn.session.turn_number,
-            "pending": outcome.kind == "waiting",
+            "pending": outcome.kind == "waiting" or turn.dialogue.pending,
         }
+        if turn.dialogue != turn.session.dialogue:
+            state["dialogue"] = turn.dialogue.dump()
+            confirmation_ask(turn)
         if outcome.kind == "ended":
             # What comes next is a new conversation: nothing pins it to a release.
             state["release_id"] = None
@@ -210,16 +216,32 @@ def turn_settle(*, turn: Turn, tenant_id: int) -> None:
             state=state,
         )
         number = turn.session.turn_number
+        agent, thread = speaker_of(turn)
         Message.objects.bulk_create(
-            Message(session_id=session_id, turn_id=turn.id, sequence=sequence, role=role, text=text)
-            for sequence, role, text in (
-                (number * 2 - 1, "user", turn.text),
-                (number * 2, "assistant", outcome.text),
+            Message(
+                session_id=session_id,
+                turn_id=turn.id,
+                sequence=sequence,
+                role=role,
+                text=text,
+                agent=said_by,
+                thread=thread,
+            )
+            for sequence, role, text, said_by in (
+                (number * 2 - 1, "user", turn.text, ""),
+                (number * 2, "assistant", outcome.text, agent),
             )
         )
         OutboundMessage.objects.create(
             turn_id=turn.id, session_id=session_id, channel=turn.inbound.channel, text=outcome.text
         )
+
+
+def speaker_of(turn: Turn) -> tuple[str, str]:
+    """Return who gave the answer of ``turn``, and the sub-conversation the exchange belongs to."""
+    agent = turn.draft.agent if turn.draft else turn.route.agent if turn.route else ""
+    sub = turn.dialogue.sub_conversation
+    return agent, sub.thread if sub is not None and sub.agent == agent else ""
 
 
 def turn_deliver(*, tenant_id: int, turn_id: uuid.UUID) -> bool:

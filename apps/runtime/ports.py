@@ -80,11 +80,17 @@ class Ledger(Protocol):
 
 @dataclass(frozen=True)
 class ToolRequest:
-    """The agent step asks for one tool. ``arguments`` are explicit ones (a model's, or none)."""
+    """The agent step asks for one tool. ``arguments`` are explicit ones (a model's, or none).
+
+    ``confirmation``: id of the recorded question that the customer said yes to, for a tool that
+    needs one; the port uses it up. ``agent``: who asks, when that is not the route's agent.
+    """
 
     tool: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
     ordinal: int = 0
+    confirmation: str = ""
+    agent: str = ""
 
 
 class ToolPort(Protocol):
@@ -95,6 +101,14 @@ class ToolPort(Protocol):
 
     async def call(self, turn: Turn, requests: Sequence[ToolRequest]) -> list[ToolCall]: ...
 
+    async def check(self, turn: Turn, request: ToolRequest) -> ToolCall:
+        """Return what ``call`` would send, without sending it.
+
+        Always ``refused``; its ``metadata["reason"]`` is ``ready`` or ``confirmation_required`` when
+        nothing is missing or wrong, and ``metadata["contract"]`` the sha256 of the tool's contract.
+        """
+        ...
+
     def functions(self, turn: Turn, tools: Sequence[str]) -> Sequence[Mapping[str, Any]]:
         """Return ``tools`` as a model may be offered them: ``{name, description, parameters}``.
 
@@ -104,15 +118,60 @@ class ToolPort(Protocol):
 
 
 @dataclass(frozen=True)
+class Grant:
+    """What a confirmation must have been given for: this tool contract with exactly these arguments.
+
+    ``arguments`` is the canonical text that the ledger keeps (placeholders for restricted values).
+    """
+
+    id: str
+    tool: str
+    contract: str
+    arguments: str
+
+
+GrantAnswer = Literal["granted", "absent", "expired", "used", "mismatch"]
+
+
+class ConfirmationPort(Protocol):
+    """Uses up a recorded confirmation, once; asked again by the same turn the answer is the same.
+
+    ``granted`` only when the customer's yes is recorded for this tenant, session, release, tool
+    contract and arguments, is not expired, and was not used by another turn. Raises ``LeaseLost``.
+    """
+
+    async def use(self, turn: Turn, grant: Grant) -> GrantAnswer: ...
+
+
+class TransactionPort(Protocol):
+    """Opens a transaction for a call that a model asked for and that has to be confirmed first."""
+
+    async def propose(self, turn: Turn, call: ToolCall) -> Turn:
+        """Return the turn with the transaction in ``dialogue`` and the question as ``prepared``."""
+        ...
+
+
+Transport = Literal["streamable_http", "sse", "stdio", "http"]
+
+
+@dataclass(frozen=True)
 class RemoteTool:
-    """One tool on one server, as the transport needs it. ``address`` is the bound value."""
+    """One tool on one server, as the transport needs it. ``address`` is the bound value; for
+    ``stdio`` the name of a command the operator registered.
+
+    ``principal``: whose authorisation is used where each customer or user has their own ("" for the
+    tenant's). ``tenant``: primary key as text, part of every key of kept connections and tokens.
+    """
 
     server: str
-    transport: Literal["streamable_http", "http"]
+    transport: Transport
     address: str
     name: str
     credential: str = ""
     timeout_seconds: float = 30.0
+    tenant: str = ""
+    principal: str = ""
+    auth: Literal["bearer", "oauth_client", "oauth_user"] = "bearer"
 
 
 @dataclass(frozen=True)
@@ -132,15 +191,23 @@ class ToolTransport(Protocol):
         self, tool: RemoteTool, arguments: Mapping[str, Any], *, idempotency_key: str
     ) -> RemoteResult: ...
 
-    async def list_tools(self, tool: RemoteTool) -> list[Mapping[str, Any]]: ...
+    async def list_tools(self, tool: RemoteTool) -> list[Mapping[str, Any]]:
+        """Return every tool of the server, all pages: ``name``, ``description``, ``input_schema``,
+        ``output_schema``, ``annotations``, ``title`` (absent ones left out)."""
+        ...
 
 
 class ToolUnavailable(Exception):
-    """The server did not answer. ``sent``: the request may have reached it."""
+    """The server did not answer. ``sent``: the request may have reached it.
 
-    def __init__(self, message: str, *, sent: bool) -> None:
+    ``code``: ``unreachable``, ``timeout``, ``broken``, ``circuit_open``, ``needs_sign_in`` or
+    ``forbidden_address``.
+    """
+
+    def __init__(self, message: str, *, sent: bool, code: str = "unreachable") -> None:
         super().__init__(message)
         self.sent = sent
+        self.code = code
 
 
 # -- models ------------------------------------------------------------------------------------
@@ -205,6 +272,19 @@ class ModelPort(Protocol):
     """
 
     async def complete(self, turn: Turn, request: ModelRequest) -> tuple[ModelReply, ModelCall]: ...
+
+
+class EmbeddingPort(Protocol):
+    """Turns sentences into vectors of one length; ``name`` changes when the vectors would.
+
+    ``available`` is false when no embedding model is installed or configured: whoever would use it
+    has nothing to say then.
+    """
+
+    name: str
+    available: bool
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]: ...
 
 
 # -- conversation store ------------------------------------------------------------------------

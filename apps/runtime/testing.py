@@ -126,6 +126,17 @@ class FakeTools:
             for r in requests
         ]
 
+    async def check(self, turn: Turn, request: ToolRequest) -> ToolCall:
+        arguments = canonical_json(dict(request.arguments))
+        return ToolCall(
+            tool=request.tool,
+            server="fake",
+            arguments=request.arguments,
+            status="refused",
+            ordinal=request.ordinal,
+            metadata={"reason": "ready", "contract": "c0", "arguments": arguments},
+        )
+
     def functions(self, turn: Turn, tools: Sequence[str]) -> list[Mapping[str, Any]]:
         schema = {"type": "object", "properties": {}}
         return [{"name": slug, "description": "", "parameters": schema} for slug in tools]

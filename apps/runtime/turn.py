@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from apps.runtime.dialogue import Dialogue, Reading
 from apps.runtime.outcomes import Outcome
 from apps.runtime.release import Release
 
@@ -85,15 +86,22 @@ class SessionState:
     active_agent: str = ""
     business_context: Mapping[str, str] = field(default_factory=dict)
     vault: Mapping[str, str] = field(default_factory=dict)
+    dialogue: Dialogue = field(default_factory=Dialogue)
 
 
 @dataclass(frozen=True)
 class ChatMessage:
-    """One line of the conversation as memory hands it on: always sanitised text."""
+    """One line of the conversation as memory hands it on: always sanitised text.
+
+    ``agent`` said it (empty for the customer); ``thread`` is the sub-conversation it belongs to,
+    empty for the main conversation.
+    """
 
     role: Literal["user", "assistant"]
     text: str
     at: str = ""
+    agent: str = ""
+    thread: str = ""
 
 
 Action = Literal["allow", "observe", "sanitize", "retry", "block", "handover"]
@@ -124,13 +132,36 @@ class Candidate:
     matches: tuple[str, ...] = ()
 
 
+RouteMethod = Literal[
+    "state", "transaction", "delegation", "control", "literal", "keyword", "example", "semantic",
+    "llm", "continuity", "supervisor", "requested", "fallback", "clarify",
+]  # fmt: skip
+
+
 @dataclass(frozen=True)
-class Route:
-    """Who answers, and why. ``agent`` answers; the requested agent is in the session."""
+class PlanPart:
+    """One of several things a message asks for: who answers it, from which words, with what."""
 
     agent: str
     intent: str
-    method: Literal["state", "keyword", "example", "requested", "fallback", "clarify"]
+    text: str
+    tools: tuple[str, ...] = ()
+    domain: str = ""
+    score: float = 0.0
+
+
+@dataclass(frozen=True)
+class Route:
+    """Who answers, and why. ``agent`` answers; the requested agent is in the session.
+
+    ``plan``: what each of several agents is to answer (supervisor mode), empty for one agent.
+    ``control``: the conversation goes to a person or ends; no agent answers. ``metadata``: what a
+    strategy wants to be known of its decision (``route_bypassed``, ``matched_keyword``, …).
+    """
+
+    agent: str
+    intent: str
+    method: RouteMethod
     confidence: float
     domain: str = ""
     reason: str = ""
@@ -139,6 +170,9 @@ class Route:
     margin: float = 0.0
     threshold: float = 0.0
     next_state: Mapping[str, str] = field(default_factory=dict)
+    plan: tuple[PlanPart, ...] = ()
+    control: Literal["", "HUMAN_HANDOFF", "END_SESSION"] = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -147,7 +181,8 @@ class ToolCall:
 
     ``arguments`` are those the tool contract saw, with placeholders in place of restricted values.
     ``status``: ``ok``, ``error`` (the tool said no), ``refused`` (never sent: policy or arguments),
-    ``unknown`` (sent, no recorded end).
+    ``unknown`` (sent, no recorded end). ``events``: event codes of this call (IC.MCP_CACHE_HIT, …).
+    ``agent``: who asked for it, when that is not the agent that answers.
     """
 
     tool: str
@@ -162,6 +197,8 @@ class ToolCall:
     action: bool = False
     latency_ms: float = 0.0
     replayed: bool = False
+    events: tuple[str, ...] = ()
+    agent: str = ""
 
     @property
     def ok(self) -> bool:
@@ -204,6 +241,38 @@ class Draft:
 
 
 @dataclass(frozen=True)
+class Signal:
+    """A business or operations event of a turn. ``code`` begins with its family: IC., NOC., GRL."""
+
+    code: str
+    component: str = ""
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Delegation:
+    """One time an agent asked another: what for, and what came back. For the trace.
+
+    ``kind``: ``consult``, ``sub_conversation`` or ``scoped``. ``status``: ``ok``, ``failed``,
+    ``refused``, or a sub-conversation's own (``started``, ``completed``, ``needs_handoff``, …).
+    ``spoke``: whether the customer saw the delegate's own words.
+    """
+
+    kind: Literal["consult", "sub_conversation", "scoped"]
+    caller: str
+    agent: str
+    tool: str
+    status: str
+    request: str = ""
+    outputs: Mapping[str, Any] = field(default_factory=dict)
+    error: str = ""
+    spoke: bool = False
+    model_calls: int = 0
+    tool_calls: int = 0
+    latency_ms: float = 0.0
+
+
+@dataclass(frozen=True)
 class Score:
     """One judge's number. ``value`` is 0..1 on the judge's declared scale."""
 
@@ -217,7 +286,12 @@ class Score:
 
 @dataclass(frozen=True)
 class Turn:
-    """Everything one message has become so far."""
+    """Everything one message has become so far.
+
+    ``dialogue`` is what the session will carry on; it starts as the session's own. ``reading`` is
+    what the message says to an open transaction. ``prepared`` is what must be said in the runtime's
+    own words (a question for a confirmation): the agent step hands it on and asks no model.
+    """
 
     id: str
     tenant: str
@@ -230,13 +304,18 @@ class Turn:
     text: str = ""
     business_context: BusinessContext = field(default_factory=BusinessContext)
     memory: tuple[ChatMessage, ...] = ()
+    dialogue: Dialogue = field(default_factory=Dialogue)
+    reading: Reading = field(default_factory=Reading)
     route: Route | None = None
+    prepared: Draft | None = None
     draft: Draft | None = None
     attempt: int = 0
     guidance: tuple[str, ...] = ()
     decisions: tuple[Decision, ...] = ()
     tool_calls: tuple[ToolCall, ...] = ()
     model_calls: tuple[ModelCall, ...] = ()
+    delegations: tuple[Delegation, ...] = ()
+    signals: tuple[Signal, ...] = ()
     scores: tuple[Score, ...] = ()
     vault: Mapping[str, str] = field(default_factory=dict)
     outcome: Outcome | None = None

@@ -3,7 +3,7 @@
 from django.contrib import admin
 
 from apps.releases.pages.kind_admin import KindAdmin
-from apps.tools.models import ParameterMapping, Tool, ToolServer
+from apps.tools.models import ParameterMapping, Tool, ToolServer, Workflow
 
 
 @admin.register(ToolServer)
@@ -19,3 +19,8 @@ class ToolAdmin(KindAdmin):
 @admin.register(ParameterMapping)
 class ParameterMappingAdmin(KindAdmin):
     icon = "swap_horiz"
+
+
+@admin.register(Workflow)
+class WorkflowAdmin(KindAdmin):
+    icon = "account_tree"

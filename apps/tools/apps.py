@@ -16,3 +16,4 @@ class ToolsConfig(AppConfig):
         register_kind(config.ParameterMappingConfig)
         register_kind(config.ToolConfig)
         register_kind(config.ToolServerConfig)
+        register_kind(config.WorkflowConfig)

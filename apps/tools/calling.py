@@ -13,6 +13,8 @@ from typing import Any
 from apps.runtime.canonical import canonical_json
 from apps.runtime.i18n import gettext_noop as _
 from apps.runtime.ports import (
+    ConfirmationPort,
+    Grant,
     Ledger,
     LedgerResult,
     LedgerState,
@@ -25,7 +27,7 @@ from apps.runtime.ports import (
 from apps.runtime.turn import ToolCall, Turn
 from apps.tools.config import ToolConfig
 from apps.tools.mapping import arguments_map, sources_of
-from apps.tools.preparing import IsConfirmed, Preparation, Prepared, Secret, never_confirmed
+from apps.tools.preparing import Preparation, Prepared, Reason, Secret, unconfirmed
 from apps.tools.results import UNCONFIRMED, result_parse, result_text
 from apps.tools.validation import json_schema
 
@@ -48,11 +50,12 @@ class ToolCaller:
         secret: Secret,
         *,
         tag_key: str = "",
-        is_confirmed: IsConfirmed = never_confirmed,
+        confirmations: ConfirmationPort | None = None,
     ) -> None:
         self._transport = transport
         self._ledger = ledger
-        self._preparation = Preparation(secret, tag_key or secrets.token_hex(16), is_confirmed)
+        self._confirmations = confirmations
+        self._preparation = Preparation(secret, tag_key or secrets.token_hex(16))
 
     async def call(self, turn: Turn, requests: Sequence[ToolRequest]) -> list[ToolCall]:
         """Return one ``ToolCall`` per request, in order; equal requests are sent once.
@@ -68,6 +71,8 @@ class ToolCaller:
                 answers[index] = prepared
             elif (earlier := _earlier(turn, prepared.shown)) is not None:
                 answers[index] = _repeated(earlier, request.ordinal)
+            elif (refused := await self._unconfirmed(turn, request, prepared)) is not None:
+                answers[index] = refused
             else:
                 identity = _identity(prepared.shown)
                 sending.setdefault(identity, prepared)
@@ -79,6 +84,39 @@ class ToolCaller:
             for index in again:
                 answers[index] = _repeated(done, requests[index].ordinal)
         return [answer for answer in answers if answer is not None]
+
+    async def check(self, turn: Turn, request: ToolRequest) -> ToolCall:
+        """See ``runtime.ports.ToolPort``: what would be sent, and why not."""
+        prepared = self._preparation.prepare(turn, request)
+        if isinstance(prepared, ToolCall):
+            return prepared
+        reason = Reason.CONFIRMATION_REQUIRED if prepared.confirmation_required else Reason.READY
+        metadata = {
+            **prepared.shown.metadata,
+            "reason": reason,
+            "contract": prepared.call.contract,
+            "arguments": prepared.call.arguments,
+        }
+        return replace(prepared.shown, metadata=metadata)
+
+    async def _unconfirmed(
+        self, turn: Turn, request: ToolRequest, prepared: Prepared
+    ) -> ToolCall | None:
+        """Return the refusal of a call that needs a yes there is none of; uses the yes up."""
+        if not prepared.confirmation_required:
+            return None
+        if self._confirmations is None or not request.confirmation:
+            return unconfirmed(prepared.shown)
+        answer = await self._confirmations.use(
+            turn,
+            Grant(
+                id=request.confirmation,
+                tool=request.tool,
+                contract=prepared.call.contract,
+                arguments=prepared.call.arguments,
+            ),
+        )
+        return None if answer == "granted" else unconfirmed(prepared.shown, answer)
 
     def functions(self, turn: Turn, tools: Sequence[str]) -> list[dict[str, Any]]:
         """Return the tools a model may be offered, as ``{name, description, parameters}``.

@@ -3,7 +3,12 @@
 from django.utils.translation import gettext_lazy as _
 
 from apps.releases.models import ConfigItem
-from apps.tools.config import ParameterMappingConfig, ToolConfig, ToolServerConfig
+from apps.tools.config import (
+    ParameterMappingConfig,
+    ToolConfig,
+    ToolServerConfig,
+    WorkflowConfig,
+)
 
 
 class ParameterMapping(ConfigItem):
@@ -31,3 +36,12 @@ class ToolServer(ConfigItem):
         proxy = True
         verbose_name = _(ToolServerConfig.label)
         verbose_name_plural = _(ToolServerConfig.label_plural)
+
+
+class Workflow(ConfigItem):
+    config_class = WorkflowConfig
+
+    class Meta:
+        proxy = True
+        verbose_name = _(WorkflowConfig.label)
+        verbose_name_plural = _(WorkflowConfig.label_plural)

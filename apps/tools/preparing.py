@@ -24,28 +24,26 @@ class Reason:
     INVALID_ARGUMENTS = "invalid_arguments"
     MISSING_ARGUMENTS = "missing_arguments"
     CONFIRMATION_REQUIRED = "confirmation_required"
+    READY = "ready"
+    """Nothing is missing: what ``check`` says of a call that could be sent."""
 
 
 Secret = Callable[[str], str]
 """The value of the secret that a credential binding names, empty when there is none."""
 
-IsConfirmed = Callable[[Turn, LedgerCall], bool]
-"""Whether the runtime has a recorded yes of the customer for exactly this call."""
-
-
-def never_confirmed(turn: Turn, call: LedgerCall) -> bool:
-    """No confirmation is recorded: what needs one is refused."""
-    return False
-
 
 @dataclass(frozen=True)
 class Prepared:
-    """A call that may be sent: ``shown`` is its record so far, ``real`` the arguments to send."""
+    """A call that may be sent: ``shown`` is its record so far, ``real`` the arguments to send.
+
+    ``confirmation_required``: only after the customer's recorded yes for exactly this call.
+    """
 
     remote: RemoteTool
     call: LedgerCall
     shown: ToolCall
     real: Mapping[str, Any]
+    confirmation_required: bool = False
 
 
 class Unbound(LookupError):
@@ -57,12 +55,11 @@ class Preparation:
     """Checks requests against the turn's release. Asks nobody and changes nothing.
 
     ``secret`` turns a credential's name into its value; ``tag_key`` keys the tags that stand for
-    restricted values; ``is_confirmed`` knows the confirmations the runtime has recorded.
+    restricted values.
     """
 
     secret: Secret
     tag_key: str
-    is_confirmed: IsConfirmed = never_confirmed
 
     def prepare(self, turn: Turn, request: ToolRequest) -> Prepared | ToolCall:
         """Return the call to send, or the ``refused`` record with its reason."""
@@ -110,10 +107,13 @@ class Preparation:
             action=shown.action,
             idempotent=tool.idempotent,
         )
-        if tool.confirmation_required and not self.is_confirmed(turn, call):
-            text = _("The customer has to confirm this first.")
-            return _refuse(shown, Reason.CONFIRMATION_REQUIRED, text)
-        return Prepared(remote=remote, call=call, shown=shown, real=checked.arguments)
+        return Prepared(
+            remote=remote,
+            call=call,
+            shown=shown,
+            real=checked.arguments,
+            confirmation_required=tool.confirmation_required,
+        )
 
     def _remote(
         self, turn: Turn, slug: str, tool: ToolConfig, server: ToolServerConfig
@@ -171,6 +171,13 @@ def _unseen(
         action=tool is not None and tool.tool_type == "action",
     )
     return _refuse(shown, reason, error)
+
+
+def unconfirmed(shown: ToolCall, answer: str = "absent") -> ToolCall:
+    """Return the refusal of a call that the customer has not said yes to; ``answer``: why not."""
+    text = _("The customer has to confirm this first.")
+    refused = _refuse(shown, Reason.CONFIRMATION_REQUIRED, text)
+    return replace(refused, metadata={**refused.metadata, "confirmation": answer})
 
 
 def _refuse(shown: ToolCall, reason: str, error: str) -> ToolCall:
