@@ -172,6 +172,13 @@ class RemoteTool:
     tenant: str = ""
     principal: str = ""
     auth: Literal["bearer", "oauth_client", "oauth_user"] = "bearer"
+    client_id: str = ""
+    scopes: tuple[str, ...] = ()
+    repeatable: bool = False
+    """The call may be sent twice: it only reads, or its server honours the idempotency key."""
+    circuit_threshold: int = 0
+    """So many failures in a row pause the server; 0: never."""
+    circuit_recovery_seconds: float = 60.0
 
 
 @dataclass(frozen=True)

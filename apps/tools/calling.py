@@ -27,7 +27,8 @@ from apps.runtime.ports import (
 from apps.runtime.turn import ToolCall, Turn
 from apps.tools.config import ToolConfig
 from apps.tools.mapping import arguments_map, sources_of
-from apps.tools.preparing import Preparation, Prepared, Reason, Secret, unconfirmed
+from apps.tools.preparing import Preparation, Prepared, Reason, unconfirmed
+from apps.tools.remotes import Secret
 from apps.tools.results import UNCONFIRMED, result_parse, result_text
 from apps.tools.validation import json_schema
 

@@ -1,6 +1,6 @@
 """A request of the agent step becomes a call that may be sent, or the refusal of it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from apps.runtime.release import Release
 from apps.runtime.turn import ToolCall, Turn
 from apps.tools.config import ToolConfig, ToolServerConfig
 from apps.tools.mapping import arguments_map
+from apps.tools.remotes import Secret, Unbound, server_remote, tool_remote
 from apps.tools.restricted import arguments_mask, arguments_unmask
 from apps.tools.validation import arguments_check, field_error
 
@@ -28,10 +29,6 @@ class Reason:
     """Nothing is missing: what ``check`` says of a call that could be sent."""
 
 
-Secret = Callable[[str], str]
-"""The value of the secret that a credential binding names, empty when there is none."""
-
-
 @dataclass(frozen=True)
 class Prepared:
     """A call that may be sent: ``shown`` is its record so far, ``real`` the arguments to send.
@@ -44,10 +41,6 @@ class Prepared:
     shown: ToolCall
     real: Mapping[str, Any]
     confirmation_required: bool = False
-
-
-class Unbound(LookupError):
-    """The environment has no address, or no secret, for the tool's server."""
 
 
 @dataclass(frozen=True)
@@ -119,20 +112,15 @@ class Preparation:
         self, turn: Turn, slug: str, tool: ToolConfig, server: ToolServerConfig
     ) -> RemoteTool:
         """Return where and how to call. Raises ``Unbound``."""
-        address = turn.bindings.get(f"address:{server.endpoint}", "")
-        credential = ""
-        if server.credential:
-            credential = self.secret(turn.bindings.get(f"credential:{server.credential}", ""))
-        if not address or (server.credential and not credential):
-            raise Unbound(slug)
-        return RemoteTool(
-            server=tool.mcp_server,
-            transport=server.transport,
-            address=address,
-            name=tool.remote_name or slug,
-            credential=credential,
-            timeout_seconds=tool.timeout_seconds or server.timeout_seconds,
+        found = server_remote(
+            tool.mcp_server,
+            server,
+            tenant=turn.tenant,
+            bindings=turn.bindings,
+            secret=self.secret,
+            principal=turn.inbound.caller.principal,
         )
+        return tool_remote(found, slug, tool)
 
 
 def contract_of(release: Release, slug: str, tool: ToolConfig, server: ToolServerConfig) -> str:
