@@ -17,13 +17,13 @@ from apps.conversations.asking import agent_asked, agent_in, standing_of
 from apps.conversations.choosing import release_choose, release_target
 from apps.conversations.inbound import inbound_digest, inbound_values
 from apps.conversations.models import Session, TurnRecord
-from apps.conversations.sealing import seal
 from apps.conversations.stored import stored_id
 from apps.releases.environments.pointers import Pointer, pointer_read
 from apps.releases.models import Deployment
 from apps.releases.selectors import deployed_note, deployed_pointer, deployed_seen
 from apps.runtime.turn import Inbound
 from apps.tenants.scope import current_tenant_id, tenant_transaction
+from apps.tenants.sealing import seal
 
 
 class NotDeployed(Exception):

@@ -32,7 +32,6 @@ from apps.conversations.events import reply_events
 from apps.conversations.inbound import inbound_read
 from apps.conversations.models import Message, OutboundMessage, Session, TurnRecord
 from apps.conversations.record import turn_record
-from apps.conversations.sealing import seal, unseal
 from apps.conversations.stored import stored_id
 from apps.releases.environments.pointers import pointer_read
 from apps.releases.models import Deployment
@@ -42,6 +41,7 @@ from apps.runtime.dialogue import dialogue_load
 from apps.runtime.ports import LeaseLost
 from apps.runtime.turn import Inbound, SessionState, Turn
 from apps.tenants.scope import tenant_transaction
+from apps.tenants.sealing import seal, unseal
 
 
 @dataclass(frozen=True)

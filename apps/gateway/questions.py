@@ -12,9 +12,9 @@ from cryptography.fernet import InvalidToken
 
 from apps.conversations.inbound import inbound_read
 from apps.conversations.models import TurnRecord
-from apps.conversations.sealing import unseal
 from apps.governance.detection.masking import text_mask
 from apps.governance.vault import Vault
+from apps.tenants.sealing import unseal
 
 
 def questions_masked(*, turn_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, str]:

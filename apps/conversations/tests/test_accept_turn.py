@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from apps.conversations.models import Event, Session, TurnRecord
-from apps.conversations.sealing import unseal
 from apps.conversations.services import (
     ForeignSession,
     MessageIdReused,
@@ -17,6 +16,7 @@ from apps.conversations.tests.conftest import Say, deploy, save
 from apps.runtime.turn import Inbound
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_scope, tenant_transaction
+from apps.tenants.sealing import unseal
 
 pytestmark = pytest.mark.django_db
 

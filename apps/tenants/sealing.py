@@ -1,4 +1,4 @@
-"""Encrypts what must be kept but never shown: a message before the rails, restricted values."""
+"""Encrypts what must be kept but never shown: a message before the rails, restricted values, tokens."""
 
 import base64
 import hashlib
