@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from apps.runtime.release import Release
 from apps.runtime.turn import ChatMessage, ModelCall, ToolCall, Turn, Usage
 
 
@@ -79,11 +80,26 @@ class Ledger(Protocol):
 
 
 @dataclass(frozen=True)
+class NodeCall:
+    """Says that a tool is called as one node of a workflow run.
+
+    ``execution``: id of the run; a confirmed run covers its nodes. ``key``: what the server gets as
+    idempotency key, the same in every turn and worker. ``timeout_seconds``: less than the tool's own,
+    0 for that one.
+    """
+
+    execution: str
+    key: str
+    timeout_seconds: float = 0
+
+
+@dataclass(frozen=True)
 class ToolRequest:
     """The agent step asks for one tool. ``arguments`` are explicit ones (a model's, or none).
 
     ``confirmation``: id of the recorded question that the customer said yes to, for a tool that
     needs one; the port uses it up. ``agent``: who asks, when that is not the route's agent.
+    ``node``: the call belongs to a workflow run; only the workflow engine says so.
     """
 
     tool: str
@@ -91,6 +107,7 @@ class ToolRequest:
     ordinal: int = 0
     confirmation: str = ""
     agent: str = ""
+    node: NodeCall | None = None
 
 
 class ToolPort(Protocol):
@@ -309,3 +326,100 @@ class TurnStore(Protocol):
     async def settle(self, turn: Turn) -> None: ...
 
     async def deliver(self, turn: Turn) -> None: ...
+
+
+# -- workflows ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class WorkflowOpening:
+    """A workflow run about to begin. ``definition`` and ``inputs`` are canonical text.
+
+    ``identity`` says which request it is: who, which operation, on what, under which contract.
+    ``repeat_seconds``: so long an equal request is answered from the run that was there.
+    ``tool`` is the confirmed call it carries out, ``confirmed`` whether a customer's yes is recorded.
+    """
+
+    id: str
+    workflow: str
+    definition: str
+    identity: str
+    inputs: str
+    repeat_seconds: int = 0
+    tool: str = ""
+    agent: str = ""
+    confirmed: bool = False
+
+
+@dataclass(frozen=True)
+class WorkflowNodeRow:
+    """What is recorded of one node: begun, or how it ended. (kind, node, visit) name it in its run.
+
+    ``result`` is canonical text; ``arguments`` are as the tool contract saw them; ``turn`` is the one
+    it was last begun in.
+    """
+
+    kind: Literal["call", "pause", "compensation"]
+    node: str
+    visit: int
+    status: Literal["begun", "ok", "failed", "refused", "unknown", "answered", "abandoned"]
+    key: str = ""
+    tool: str = ""
+    attempts: int = 0
+    arguments: str = "{}"
+    result: str = ""
+    turn: str = ""
+
+
+@dataclass(frozen=True)
+class WorkflowRunState:
+    """A run as it is recorded. ``release`` is the one it began with, ``outcome`` how it ended.
+
+    ``busy``: another conversation carries it out right now; it is not ours to go on with.
+    """
+
+    id: str
+    workflow: str
+    status: Literal["RUNNING", "PAUSED", "COMPLETED", "FAILED", "COMPENSATED", "UNKNOWN"]
+    definition: str
+    inputs: str
+    release: Release
+    tool: str = ""
+    agent: str = ""
+    node: str = ""
+    outcome: str = ""
+    nodes: tuple[WorkflowNodeRow, ...] = ()
+    busy: bool = False
+
+
+class WorkflowStore(Protocol):
+    """Keeps workflow runs. What changes one holds it for ``turn`` first; raises ``LeaseLost`` when a
+    later turn or holder has it."""
+
+    async def open(self, turn: Turn, opening: WorkflowOpening) -> WorkflowRunState:
+        """Begin a run, or return the one that answers the same request already."""
+        ...
+
+    async def take(self, turn: Turn, run_id: str) -> WorkflowRunState | None:
+        """Return a run of the turn's session to go on with; ``None`` when there is none."""
+        ...
+
+    async def peek(self, turn: Turn, run_id: str) -> WorkflowRunState | None:
+        """Return the same, only to look at."""
+        ...
+
+    async def note(self, turn: Turn, run_id: str, row: WorkflowNodeRow) -> None:
+        """Record that a node began, or how it ended."""
+        ...
+
+    async def close(
+        self, turn: Turn, run_id: str, *, status: str, node: str, outcome: str, error: str
+    ) -> None:
+        """Record that the run waits, or how it ended."""
+        ...
+
+
+class CoveragePort(Protocol):
+    """Whether a customer's recorded yes to a whole workflow run covers one of its nodes' tools."""
+
+    async def covers(self, turn: Turn, run_id: str, tool: str) -> bool: ...

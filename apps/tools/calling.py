@@ -14,6 +14,7 @@ from apps.runtime.canonical import canonical_json
 from apps.runtime.i18n import gettext_noop as _
 from apps.runtime.ports import (
     ConfirmationPort,
+    CoveragePort,
     Grant,
     Ledger,
     LedgerResult,
@@ -52,10 +53,12 @@ class ToolCaller:
         *,
         tag_key: str = "",
         confirmations: ConfirmationPort | None = None,
+        coverage: CoveragePort | None = None,
     ) -> None:
         self._transport = transport
         self._ledger = ledger
         self._confirmations = confirmations
+        self._coverage = coverage
         self._preparation = Preparation(secret, tag_key or secrets.token_hex(16))
 
     async def call(self, turn: Turn, requests: Sequence[ToolRequest]) -> list[ToolCall]:
@@ -70,12 +73,13 @@ class ToolCaller:
             prepared = self._preparation.prepare(turn, request)
             if isinstance(prepared, ToolCall):
                 answers[index] = prepared
-            elif (earlier := _earlier(turn, prepared.shown)) is not None:
+            elif not request.node and (earlier := _earlier(turn, prepared.shown)) is not None:
                 answers[index] = _repeated(earlier, request.ordinal)
             elif (refused := await self._unconfirmed(turn, request, prepared)) is not None:
                 answers[index] = refused
             else:
-                identity = _identity(prepared.shown)
+                prepared = prepared.of_node(request.node)
+                identity = f"{prepared.key}|{_identity(prepared.shown)}"
                 sending.setdefault(identity, prepared)
                 waiting.setdefault(identity, []).append(index)
         ended = await self._run(turn, list(sending.values()))
@@ -106,6 +110,10 @@ class ToolCaller:
         """Return the refusal of a call that needs a yes there is none of; uses the yes up."""
         if not prepared.confirmation_required:
             return None
+        if request.node is not None:
+            run = request.node.execution
+            covered = self._coverage and await self._coverage.covers(turn, run, request.tool)
+            return None if covered else unconfirmed(prepared.shown)
         if self._confirmations is None or not request.confirmation:
             return unconfirmed(prepared.shown)
         answer = await self._confirmations.use(
@@ -161,7 +169,7 @@ class ToolCaller:
             return _unknown(item.shown), ""
         started = time.perf_counter()
         try:
-            text = result_text(await self._send(item, state.idempotency_key))
+            text = result_text(await self._send(item, item.key or state.idempotency_key))
         except ToolUnavailable as failure:
             if failure.sent and item.call.action:
                 return _timed(_unknown(item.shown), started), ""

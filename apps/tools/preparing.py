@@ -1,12 +1,13 @@
 """A request of the agent step becomes a call that may be sent, or the refusal of it."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from apps.runtime.canonical import canonical_json, sha256_text
 from apps.runtime.i18n import gettext_noop as _
-from apps.runtime.ports import LedgerCall, RemoteTool, ToolRequest
+from apps.runtime.ports import LedgerCall, NodeCall, RemoteTool, ToolRequest
 from apps.runtime.release import Release
 from apps.runtime.turn import ToolCall, Turn
 from apps.tools.config import ToolConfig, ToolServerConfig
@@ -33,7 +34,8 @@ class Reason:
 class Prepared:
     """A call that may be sent: ``shown`` is its record so far, ``real`` the arguments to send.
 
-    ``confirmation_required``: only after the customer's recorded yes for exactly this call.
+    ``confirmation_required``: only after the customer's recorded yes for exactly this call. ``key``:
+    the idempotency key of a workflow's node, "" for the ledger's own.
     """
 
     remote: RemoteTool
@@ -41,6 +43,14 @@ class Prepared:
     shown: ToolCall
     real: Mapping[str, Any]
     confirmation_required: bool = False
+    key: str = ""
+
+    def of_node(self, node: NodeCall | None) -> "Prepared":
+        """Return the call with the key and within the time of the workflow's node it is."""
+        if node is None:
+            return self
+        seconds = min(self.remote.timeout_seconds, node.timeout_seconds or math.inf)
+        return replace(self, key=node.key, remote=replace(self.remote, timeout_seconds=seconds))
 
 
 @dataclass(frozen=True)
