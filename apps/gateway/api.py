@@ -4,6 +4,7 @@ import re
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,7 +16,15 @@ from apps.conversations import announcing, selectors, services
 from apps.conversations.services import Accepted
 from apps.gateway.answers import answer_response, waiting_response
 from apps.gateway.contract import CONTRACT_HEADER, Envelope, inbound_read, unknown
-from apps.gateway.doors import caller, caller_and_body, caller_facts, door, event_stream, may_enter
+from apps.gateway.doors import (
+    agent_held,
+    caller,
+    caller_and_body,
+    caller_facts,
+    door,
+    event_stream,
+    may_enter,
+)
 from apps.gateway.problems import Problem, not_found
 from apps.gateway.streams import KEEPALIVE, Frame, Wake, Watch, turn_frames, turn_wait
 from apps.runtime.turn import Inbound
@@ -101,7 +110,7 @@ def read_inbound(
     need_message: bool = True,
 ) -> Inbound:
     """Return the message in ``body`` with what the credential says of its sender."""
-    return inbound_read(
+    inbound = inbound_read(
         body,
         tenant_slug=principal.tenant_slug,
         caller=caller_facts(principal),
@@ -114,6 +123,7 @@ def read_inbound(
         ),
         need_message=need_message,
     )
+    return replace(inbound, agent=agent_held(principal, inbound.agent))
 
 
 async def accept(principal: Principal, inbound: Inbound) -> Accepted:

@@ -119,12 +119,31 @@ def may_enter(principal: Principal, session_key: str) -> None:
     """Raise the 404 of an absent session unless ``principal`` may see ``session_key``.
 
     A token opens one session. A key or a login opens those of its tenant; the key of a session
-    begins with its tenant's slug.
+    begins with its tenant's slug and its agent's, which a key may be bound to.
     """
     if principal.session and principal.session != session_key:
         raise not_found()
-    if session_key.split(":", 1)[0] != principal.tenant_slug:
+    tenant, _colon, rest = session_key.partition(":")
+    if tenant != principal.tenant_slug:
         raise not_found()
+    if principal.agent and rest.split(":", 1)[0] != principal.agent:
+        raise not_found()
+
+
+def agent_held(principal: Principal, agent: str | None, *, field: str = "agent_id") -> str | None:
+    """Return the agent a request is for: the one ``principal``'s key is bound to, else ``agent``.
+
+    Raises the 403 of a request that names another one.
+    """
+    if not principal.agent:
+        return agent
+    if agent and agent != principal.agent:
+        message = _("is another agent than the one this key is bound to")
+        raise Problem(
+            403, "AGENT_NOT_ALLOWED", f"{field}: {message}",
+            errors=[{"field": field, "message": message}],
+        )  # fmt: skip
+    return principal.agent
 
 
 def whole_number(request: HttpRequest, name: str, *, default: int, low: int, high: int) -> int:

@@ -15,7 +15,15 @@ from apps.conversations import selectors
 from apps.gateway.answers import json_answer
 from apps.gateway.api import not_deployed, still_allowed
 from apps.gateway.contract import conversation_read, object_in, text_in, unknown
-from apps.gateway.doors import caller, caller_and_body, door, event_stream, may_enter, whole_number
+from apps.gateway.doors import (
+    agent_held,
+    caller,
+    caller_and_body,
+    door,
+    event_stream,
+    may_enter,
+    whole_number,
+)
 from apps.gateway.problems import Problem, invalid, not_found
 from apps.gateway.streams import KEEPALIVE, Frame, Watch, session_frames
 from apps.runtime.turn import CANONICAL_KEYS
@@ -116,6 +124,7 @@ async def session_token(request: HttpRequest, request_id: str) -> HttpResponseBa
         tenant_slug=principal.tenant_slug,
         field="session_id",
     )
+    agent = agent_held(principal, agent)
     customer = _customer(body)
     if customer and not principal.has("identity:assert"):
         raise MissingScope(_("This needs the scope %(scope)s.") % {"scope": "identity:assert"})
@@ -234,8 +243,10 @@ def session_tenant(session_id: str) -> str:
 
 
 def watched_name(principal: Principal, session_id: str) -> str:
-    """Return the bare name whose newest session a stream follows; "" for a full key or a token."""
-    return "" if principal.session or session_tenant(session_id) else session_id
+    """Return the bare name whose newest session a stream follows; "" for a full key, a token or a
+    key that is bound to one agent."""
+    full = principal.session or principal.agent or session_tenant(session_id)
+    return "" if full else session_id
 
 
 async def session_key(principal: Principal, session_id: str) -> str:
@@ -248,6 +259,8 @@ async def session_key(principal: Principal, session_id: str) -> str:
         return session_id
     if principal.session.split(":", 2)[-1] == session_id:
         return principal.session
+    if principal.agent:
+        return f"{principal.tenant_slug}:{principal.agent}:{session_id}"
     return await in_thread(
         selectors.session_key_named,
         tenant_id=principal.tenant_id,

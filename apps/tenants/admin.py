@@ -124,14 +124,15 @@ class MembershipAdmin(TenantAdmin):
 class ApiKeyAdmin(TenantAdmin):
     form = ApiKeyForm
     list_display = (
-        "name", "shown_prefix", "person", "environment", "state", "expires_at", "last_used_at",
+        "name", "shown_prefix", "person", "agent", "environment", "state", "expires_at",
+        "last_used_at",
     )  # fmt: skip
     list_select_related = ("person",)
     search_fields = ("name", "prefix")
     actions_detail = ["revoke"]  # type: ignore[assignment]
     shown = (
-        "name", "shown_prefix", "person", "shown_scopes", "environment", "state", "expires_at",
-        "last_used_at", "created_by", "created_at",
+        "name", "shown_prefix", "person", "agent", "shown_scopes", "environment", "state",
+        "expires_at", "last_used_at", "created_by", "created_at",
     )  # fmt: skip
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
@@ -180,6 +181,7 @@ class ApiKeyAdmin(TenantAdmin):
             expires_at=cleaned["expires_at"],
             actor=actor_of(request),
             person=cast("User", request.user) if personal else None,
+            agent=cleaned["agent"],
         )
         obj.pk, obj.prefix = key.pk, key.prefix
         # For the one page that shows it; neither a message (a cookie) nor an address carries it.

@@ -64,6 +64,7 @@ class Principal:
     session (full key) a token is limited to, or "". ``customer``: canonical keys a token's issuer
     vouched for. ``key``: the prefix of the personal key that ``user:…`` sent, or "".
     ``permissions``: what a person's roles allow, for logins and personal keys; none for a system.
+    ``agent``: the one agent a key is bound to, or "".
     """
 
     tenant_id: int
@@ -77,6 +78,7 @@ class Principal:
     user: User | None = field(default=None, compare=False)
     key: str = ""
     permissions: frozenset[str] = frozenset()
+    agent: str = ""
 
     is_authenticated = True
     is_anonymous = False
@@ -214,6 +216,7 @@ def _by_key(text: str) -> Principal:
         name=f"key:{found.prefix}",
         scopes=found.scopes.intersection(KEY_SCOPES),
         environment=found.environment,
+        agent=found.agent,
     )
 
 
@@ -231,6 +234,7 @@ def _by_personal_key(found: lookups.FoundKey) -> Principal:
         environment=found.environment,
         key=found.prefix,
         permissions=permissions,
+        agent=found.agent,
     )
 
 

@@ -17,7 +17,7 @@ from unfold.widgets import (
 
 from apps.tenants.models import TENANT_SLUG, ApiKey, Membership, Tenant, User
 from apps.tenants.roles import KEY_SCOPES
-from apps.tenants.services import is_own_role
+from apps.tenants.services import is_own_role, is_slug
 
 
 def _environments() -> list[tuple[str, str]]:
@@ -94,9 +94,28 @@ class ApiKeyForm(forms.ModelForm):  # type: ignore[type-arg]
         label=_("environment"), choices=_environments, widget=UnfoldAdminSelectWidget()
     )
 
+    agent = forms.CharField(
+        label=_("agent"),
+        required=False,
+        max_length=120,
+        widget=UnfoldAdminTextInputWidget(),
+        help_text=_(
+            "Slug of the one agent it speaks to and whose tools it may call. Empty: a system that"
+            " speaks to any agent; to call tools it also needs the scope agent:assert."
+        ),
+    )
+
     class Meta:
         model = ApiKey
-        fields = ("name", "personal", "scopes", "environment", "expires_at")
+        fields = ("name", "personal", "scopes", "environment", "agent", "expires_at")
+
+    def clean_agent(self) -> str:
+        agent: str = self.cleaned_data["agent"]
+        if agent and not is_slug(agent):
+            raise forms.ValidationError(
+                _("Use letters, digits, “_”, “-”, “.” and “:”, beginning with a letter or digit.")
+            )
+        return agent
 
     def clean_expires_at(self) -> datetime | None:
         expires_at: datetime | None = self.cleaned_data["expires_at"]

@@ -1,7 +1,7 @@
 """What must be read before the tenant is known: a key, a login's memberships, a tenant's name.
 
 On PostgreSQL a tenant's rows are invisible without one, so these go through the narrow SECURITY
-DEFINER functions of migrations 0002 and 0004; on SQLite they are ordinary unscoped queries.
+DEFINER functions of migrations 0002, 0004 and 0005; on SQLite they are ordinary unscoped queries.
 """
 
 import json
@@ -39,6 +39,8 @@ class FoundKey:
     person_active: bool | None = None
     person_platform: bool | None = None
     person_roles: frozenset[str] = frozenset()
+    # The one agent it is bound to, or "".
+    agent: str = ""
 
 
 @dataclass(frozen=True)
@@ -55,18 +57,21 @@ def key_find(prefix: str) -> FoundKey | None:
     """Return the key with ``prefix``, expired and revoked ones included. One query (SQLite: one
     more for a personal key)."""
     if connection.vendor == "postgresql":
-        rows = _call("agentops_key_caller(%s)", prefix)
+        rows = _call("agentops_key_sender(%s)", prefix)
     else:
         with unscoped():
             found = ApiKey.objects.filter(prefix=prefix).values_list(
                 "id", "tenant_id", "tenant__slug", "prefix", "digest", "scopes",
                 "environment", "expires_at", "revoked_at", "last_used_at",
-                "person__username", "person__is_active", "person__is_superuser",
+                "person__username", "person__is_active", "person__is_superuser", "agent",
             )  # fmt: skip
-            rows = [(*row, _roles_of(tenant_id=row[1], username=row[10])) for row in found]
+            rows = [
+                (*row[:13], _roles_of(tenant_id=row[1], username=row[10]), row[13]) for row in found
+            ]
     for row in rows:
-        before, scopes, after, roles = row[:5], row[5], row[6:13], row[13]
-        return FoundKey(*(*before, frozenset(_scopes(scopes)), *after, frozenset(roles or ())))
+        before, scopes, after, (roles, agent) = row[:5], row[5], row[6:13], row[13:]
+        held = frozenset(roles or ())
+        return FoundKey(*(*before, frozenset(_scopes(scopes)), *after, held, agent))
     return None
 
 

@@ -88,6 +88,8 @@ class ApiKey(TenantOwned):
         verbose_name=_("person"),
     )  # fmt: skip
     environment = models.CharField(_("environment"), max_length=20, default="production")
+    # The one agent it may speak to and act for; empty: any of its tenant.
+    agent = models.CharField(_("agent"), max_length=120, blank=True, default="", db_default="")
     expires_at = models.DateTimeField(_("expires at"), null=True, blank=True)
     last_used_at = models.DateTimeField(_("last used at"), null=True, editable=False)
     revoked_at = models.DateTimeField(_("revoked at"), null=True, editable=False)

@@ -38,6 +38,7 @@ AREA_OF = {
     "conversations.event": "conversations",
     "conversations.ledgerentry": "conversations",
     "conversations.outboundmessage": "conversations",
+    "conversations.confirmation": "conversations",
 }
 
 # Where changing has another name than "<area>.change".
@@ -136,20 +137,30 @@ KEY_SCOPES = (
     "governance:write",
     # Addresses of webhooks: some carry a token in their path, so not for everybody who reads.
     "webhook:read",
+    # The tools of the agent a key is bound to: see them, call them.
+    "tool:read",
+    "tool:invoke",
+    # Say yes to an action in somebody's place: for a system that asked them itself.
+    "tool:confirm",
+    # Name any agent in a tool call: for a key that is bound to none.
+    "agent:assert",
+    # Ask the tool servers again what they offer. Activates nothing.
+    "discovery:sync",
 )
 _SCOPES_OF_PERMISSION = {
     "chat": {"message:write", "identity:assert"},
     "conversations.view": {"session:read"},
     "conversations.trace": {"trace:read"},
-    "config.view": {"config:read"},
-    "config.change": {"config:write"},
+    "config.view": {"config:read", "tool:read"},
+    "config.change": {"config:write", "discovery:sync"},
     "changes.review": {"change:review"},
     "release.publish": {"release:publish"},
     "release.deploy": {"release:deploy"},
     "evidence.change": {"evidence:write"},
     "governance.change": {"governance:write"},
     "webhooks.view": {"webhook:read"},
-    "debug": {"debug"},
+    "conversations.change": {"tool:confirm"},
+    "debug": {"debug", "tool:invoke", "agent:assert"},
 }
 
 

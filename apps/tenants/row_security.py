@@ -21,6 +21,7 @@ APP_ROLE = "agentops_app"
 FUNCTIONS = (
     "agentops_key_find(text)",
     "agentops_key_caller(text)",
+    "agentops_key_sender(text)",
     "agentops_key_used(uuid)",
     "agentops_memberships_of(bigint)",
 )
@@ -28,7 +29,7 @@ FUNCTIONS = (
 POLICY = "tenant_rows"
 # "" is what the setting falls back to after a transaction that had set it.
 SAME_TENANT = "tenant_id = NULLIF(current_setting('app.tenant', true), '')::bigint"
-# What the SECURITY DEFINER functions of migrations 0002 and 0004 may see, and only while they run.
+# What the SECURITY DEFINER functions of migrations 0002, 0004 and 0005 may see, and only while they run.
 LOOKUP_POLICY = "lookup_rows"
 LOOKUP = "current_setting('app.lookup', true) = 'on'"
 LOOKED_UP = {"tenants_apikey": ("SELECT", "UPDATE"), "tenants_membership": ("SELECT",)}

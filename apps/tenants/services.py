@@ -12,13 +12,17 @@ from typing import Any
 from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
+from pydantic import TypeAdapter, ValidationError
 
 from apps.runtime.canonical import canonical_json
+from apps.runtime.config import Slug
 from apps.tenants.acting import acting_key
 from apps.tenants.audit import entry_hash, without_secrets
 from apps.tenants.models import TENANT_SLUG, ApiKey, AuditEntry, Membership, Role, Tenant, User
 from apps.tenants.roles import KEY_SCOPES
 from apps.tenants.scope import current_tenant_id, tenant_transaction
+
+_SLUG: TypeAdapter[str] = TypeAdapter(Slug)
 
 
 class TenantExists(ValueError):
@@ -39,6 +43,10 @@ class UnknownScope(ValueError):
 
 class UnknownEnvironment(ValueError):
     """The environment is none of ``settings.RELEASE_ENVIRONMENTS``."""
+
+
+class InvalidAgent(ValueError):
+    """A key is bound to an agent by its slug; this is none."""
 
 
 class ForeignPerson(ValueError):
@@ -161,11 +169,13 @@ def api_key_issue(
     expires_at: datetime | None,
     actor: str,
     person: User | None = None,
+    agent: str = "",
 ) -> tuple[ApiKey, str]:
     """Issue a key and return it with its text ``ak_<prefix>_<secret>``, which is kept nowhere.
 
     With ``person`` it is personal: it acts as them, within their roles; only they may issue it.
-    Raises ``UnknownScope``, ``UnknownEnvironment`` and ``ForeignPerson``.
+    With ``agent`` it is bound to that agent: no other is spoken to or acted for with it. Raises
+    ``UnknownScope``, ``UnknownEnvironment``, ``InvalidAgent`` and ``ForeignPerson``.
     """
     if person is not None:
         _themselves(person, actor)
@@ -174,6 +184,8 @@ def api_key_issue(
         raise UnknownScope(", ".join(sorted(set(chosen) - set(KEY_SCOPES))) or "none given")
     if environment not in settings.RELEASE_ENVIRONMENTS:
         raise UnknownEnvironment(environment)
+    if agent and not is_slug(agent):
+        raise InvalidAgent(agent)
     prefix = secrets.token_hex(4)
     text = f"ak_{prefix}_{secrets.token_urlsafe(32)}"
     with tenant_transaction():
@@ -186,6 +198,7 @@ def api_key_issue(
             expires_at=expires_at,
             created_by=actor,
             person=person,
+            agent=agent,
         )
         audit_append(
             actor=actor,
@@ -197,9 +210,19 @@ def api_key_issue(
                 "environment": environment,
                 "expires_at": expires_at.isoformat() if expires_at else None,
                 "person": f"user:{person.get_username()}" if person else None,
+                "agent": agent or None,
             },
         )
     return key, text
+
+
+def is_slug(text: str) -> bool:
+    """Return whether ``text`` can be the slug of a configuration item."""
+    try:
+        _SLUG.validate_python(text)
+    except ValidationError:
+        return False
+    return True
 
 
 def _themselves(person: User, actor: str) -> None:

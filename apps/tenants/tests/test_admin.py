@@ -60,7 +60,15 @@ class TestKeys:
         assert "message:write, session:read" in shown
         assert key.created_by == "user:alice"
 
-    @pytest.mark.parametrize("change", [{"scopes": []}, {"scopes": ["x"]}, {"environment": "moon"}])
+    def test_key__bound_to_an_agent__says_so(self, world, as_alice, rf):
+        bound = {**self.fields, "agent": "telecom_contas"}
+        text = as_alice.post(reverse(KEY + "add"), bound).context["text"]
+        assert principal_of(rf.get("/", HTTP_X_API_KEY=text)).agent == "telecom_contas"
+        assert "telecom_contas" in as_alice.get(reverse(KEY + "changelist")).content.decode()
+
+    @pytest.mark.parametrize(
+        "change", [{"scopes": []}, {"scopes": ["x"]}, {"environment": "moon"}, {"agent": "a b"}]
+    )
     def test_key__with_wrong_fields__is_not_issued(self, world, as_alice, change):
         response = as_alice.post(reverse(KEY + "add"), {**self.fields, **change})
         assert response.status_code == 200

@@ -170,7 +170,9 @@ class TestLogin:
         assert (alice.name, alice.tenant_slug) == ("user:alice", "acme")
         assert alice.has("config:write")
         bob = principal_of(self.call(as_bob))
-        assert bob.scopes == {"session:read", "trace:read", "config:read", "webhook:read"}
+        assert bob.scopes == {
+            "session:read", "trace:read", "config:read", "webhook:read", "tool:read",
+        }  # fmt: skip
 
     def test_login__foreign_tenant_named__is_absent(self, world, as_charlie):
         with pytest.raises(TenantAbsent):
@@ -327,3 +329,19 @@ class TestDrf:
         ]
         assert [answer.status_code for answer in answers] == [404, 404]
         assert self.post(view, {"tenant_id": "acme"}, **world.bearer()).status_code == 200
+
+
+def test_key__bound_to_an_agent__is_known_with_it(world, issue_key, django_assert_num_queries):
+    text = issue_key("message:write", agent="telecom_contas")
+    principal_of(request(**world.bearer(text)))
+    with django_assert_num_queries(1):
+        principal = principal_of(request(**world.bearer(text)))
+    assert (principal.agent, principal.tenant_slug) == ("telecom_contas", "acme")
+    assert principal_of(request(**world.bearer())).agent == ""
+
+
+def test_personal_key__bound_to_an_agent__is_the_person_and_bound(world, issue_key):
+    text = issue_key("tool:read", agent="caixa", actor="user:bob", person=world.bob)
+    principal = principal_of(request(**world.bearer(text)))
+    assert (principal.name, principal.agent) == ("user:bob", "caixa")
+    assert principal.scopes == {"tool:read"}

@@ -91,7 +91,7 @@ def test_auditor__changes_nothing_but_what_they_have_read():
     writes = {p for p in permissions_of(frozenset({AUDITOR})) if not p.endswith(".view")}
     assert writes == {"conversations.trace", "notifications.change"}
     assert scopes_of(permissions_of(frozenset({AUDITOR}))) == {
-        "session:read", "trace:read", "config:read", "webhook:read",
+        "session:read", "trace:read", "config:read", "webhook:read", "tool:read",
     }  # fmt: skip
 
 

@@ -144,3 +144,16 @@ def test_membership_grant__to_oneself__is_refused_unless_nobody_else_is_there(in
     in_acme.bob.save()
     services.membership_grant(user=in_acme.alice, role=Role.APPROVER, actor="user:alice")
     assert Membership.objects.filter(user=in_acme.alice).count() == 2
+
+
+@pytest.mark.parametrize("agent", ["no spaces", "ção", "/", "a" * 121])
+def test_api_key_issue__bound_to_what_is_no_slug__is_refused(in_acme, agent):
+    with pytest.raises(services.InvalidAgent):
+        issue(agent=agent)
+
+
+def test_api_key_issue__bound_to_an_agent__is_in_the_trail(in_acme):
+    key, _text = issue(agent="telecom.contas")
+    assert key.agent == "telecom.contas"
+    entry = AuditEntry.objects.get(action="api_key.issued", entity=f"key:{key.prefix}")
+    assert '"agent":"telecom.contas"' in entry.detail
