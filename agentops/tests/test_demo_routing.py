@@ -1,5 +1,6 @@
 """Where the demo tenants' data sends what the manuals document, through the real router."""
 
+import asyncio
 import inspect
 from dataclasses import replace
 from functools import cache
@@ -44,7 +45,7 @@ def said(text: str, tenant: str = "default", agent: str | None = None, state: st
         id="1", key=f"{tenant}:{requested}:s1", agent=requested, next_state=state
     )
     turn = turn_of(text, release=release(tenant), session=session)
-    return replace(turn, route=ChooseAgent(agents_of).route(turn))
+    return replace(turn, route=asyncio.run(ChooseAgent(agents_of).route(turn)))
 
 
 def route(text: str, tenant: str = "default", agent: str | None = None, state: str = "") -> Route:

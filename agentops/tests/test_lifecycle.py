@@ -1,5 +1,6 @@
 """An agent's life: what it may say of it, and that a retired one never answers."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -72,7 +73,8 @@ def release(life: Lifecycle) -> Release:
 
 def routed(life: Lifecycle, text: str, *, agent: str = "door", state: str = "") -> Route:
     session = SessionState(id="1", key=f"t:{agent}:s", agent=agent, next_state=state)
-    return ChooseAgent(agents_of).route(turn_of(text, release=release(life), session=session))
+    turn = turn_of(text, release=release(life), session=session)
+    return asyncio.run(ChooseAgent(agents_of).route(turn))
 
 
 @pytest.mark.parametrize("life", [Lifecycle(), DEPRECATED], ids=["active", "deprecated"])

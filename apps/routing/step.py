@@ -3,27 +3,15 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Literal
 
 from apps.routing.index import DERIVED_KEY, AgentsOf, RoutingIndex, routing_index
+from apps.routing.order import STRATEGIES, order
 from apps.routing.sentence import read
-from apps.routing.strategies.example import by_example
-from apps.routing.strategies.face import (
-    MAX_CANDIDATES,
-    PRECISION,
-    Finding,
-    Question,
-    Strategy,
-    settles,
-)
-from apps.routing.strategies.keyword import by_keyword
-from apps.routing.strategies.state import by_state
+from apps.routing.strategies.face import MAX_CANDIDATES, PRECISION, Finding, Question, settles
+from apps.runtime.ports import EmbeddingPort, ModelPort
 from apps.runtime.turn import Candidate, Route, Turn
 
-STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
-    {"state": by_state, "keyword": by_keyword, "example": by_example}
-)
 FALLBACK: Literal["fallback"] = "fallback"
 CLARIFY: Literal["clarify"] = "clarify"
 # The intent's name when supervisor mode finds several (platform facts 3.2).
@@ -42,16 +30,24 @@ class ChooseAgent:
     default agents exist and are enabled.
     """
 
-    def __init__(self, agents_of: AgentsOf) -> None:
+    def __init__(
+        self,
+        agents_of: AgentsOf,
+        *,
+        models: ModelPort | None = None,
+        embeddings: EmbeddingPort | None = None,
+    ) -> None:
         self._agents_of = agents_of
+        self._models = models
+        self._embeddings = embeddings
 
     async def __call__(self, turn: Turn) -> Turn:
         if DERIVED_KEY not in turn.release.derived:
             # A big release takes seconds to compile; the other turns of this process go on.
             await asyncio.to_thread(routing_index, turn.release, self._agents_of)
-        return turn.evolve(route=self.route(turn))
+        return turn.evolve(route=await self.route(turn))
 
-    def route(self, turn: Turn) -> Route:
+    async def route(self, turn: Turn) -> Route:
         """Return the route of ``turn`` without changing anything."""
         index = routing_index(turn.release, self._agents_of)
         requested = turn.session.agent or index.policy.default_agent
@@ -63,9 +59,13 @@ class ChooseAgent:
             sentence=read(turn.text),
             index=index,
             allowed=frozenset(allowed),
+            turn=turn,
+            speaker=speaker,
             state=turn.session.next_state,
+            models=self._models,
+            embeddings=self._embeddings,
         )
-        return _decide(question, speaker)
+        return await _decide(question, speaker)
 
 
 def _enabled(index: RoutingIndex) -> tuple[str, ...]:
@@ -86,16 +86,15 @@ def _speaker(index: RoutingIndex, requested: str, allowed: Sequence[str]) -> str
     raise NoAgentAnswers(f"no enabled agent answers for {requested!r}")
 
 
-def _decide(question: Question, speaker: str) -> Route:
+async def _decide(question: Question, speaker: str) -> Route:
     """Ask the strategies in the policy's order; the first confident and unambiguous one decides."""
     policy = question.index.policy
     findings: list[Finding] = []
     tie: Finding | None = None
-    for name in policy.strategies:
-        finding = STRATEGIES[name](question)
+    for name in order(policy):
+        finding = await STRATEGIES[name](question)
         findings.append(finding)
-        best = finding.best
-        if best is None or best.score < policy.confidence_threshold:
+        if not finding.confident(policy):
             continue
         if policy.mode == "supervisor" and len(finding.subjects) > 1:
             return _without_tools(question, speaker, [finding], method=CLARIFY, intent=SEVERAL)

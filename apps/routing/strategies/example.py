@@ -4,7 +4,7 @@ from apps.routing.strategies.face import MAX_CANDIDATES, Finding, Question, best
 from apps.runtime.turn import Candidate
 
 
-def by_example(question: Question) -> Finding:
+async def by_example(question: Question) -> Finding:
     """Score the intents by the likeness of their examples, as a calibrated probability."""
     index = question.index
     likely = index.examples.rank(question.sentence, question.admits, limit=MAX_CANDIDATES)

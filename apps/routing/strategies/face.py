@@ -1,14 +1,18 @@
-"""The face every routing strategy has: a ``Question`` in, a ``Finding`` out."""
+"""The face every routing strategy has: a ``Question`` in, a ``Finding`` out.
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal, Protocol
+A strategy is an async function in a file of its own, entered by name in ``apps/routing/order.py``.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from apps.routing.config import RoutingPolicyConfig
 from apps.routing.index import RoutingIndex
 from apps.routing.sentence import Sentence
+from apps.runtime.ports import EmbeddingPort, ModelPort
 from apps.runtime.text import stem_plural, words
-from apps.runtime.turn import Candidate
+from apps.runtime.turn import Candidate, Decision, ModelCall, Route, RouteMethod, Turn
 
 # How many candidates a strategy reports (platform facts 1.6: at most 5).
 MAX_CANDIDATES = 5
@@ -18,12 +22,28 @@ PRECISION = 6
 
 @dataclass(frozen=True)
 class Question:
-    """Who should answer ``sentence``? ``allowed``: the agents that may, in no order."""
+    """Who should answer ``sentence``, the analysed words of ``turn.text``?
+
+    ``allowed``: the agents that may, in no order. ``speaker``: who says what needs no intent.
+    ``state``: the state policy's state of the session, "" for none. ``models`` and ``embeddings``
+    are absent where none may be asked: a strategy that needs one then has nothing to say.
+    ``turn.model_calls`` holds the calls of the strategies asked before, so the ordinal of the next
+    one is their number. ``released``: this message left an open flow, nothing may hold it there.
+    """
 
     sentence: Sentence
     index: RoutingIndex
     allowed: frozenset[str]
+    turn: Turn
+    speaker: str = ""
     state: str = ""
+    models: ModelPort | None = None
+    embeddings: EmbeddingPort | None = None
+    released: bool = False
+
+    @property
+    def policy(self) -> RoutingPolicyConfig:
+        return self.index.policy
 
     def admits(self, intent: str) -> bool:
         """Whether ``intent`` belongs to an allowed agent."""
@@ -34,13 +54,23 @@ class Question:
 class Finding:
     """What a strategy found: candidates, best first; none when it has nothing to say.
 
+    ``threshold``: what the best candidate needs, when that is not the policy's confidence.
     ``subjects``: the agents that the message names in so many words, where a strategy can tell.
+    ``route``: the whole route, of a strategy that needs no scores to decide. ``metadata`` is noted
+    on the route whoever decides. ``released``: an open flow was left. ``model_calls`` and
+    ``decisions`` become part of the turn.
     """
 
-    method: Literal["state", "keyword", "example"]
+    method: RouteMethod
     candidates: tuple[Candidate, ...] = ()
     reason: str = ""
+    threshold: float | None = None
     subjects: frozenset[str] = frozenset()
+    route: Route | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    released: bool = False
+    model_calls: tuple[ModelCall, ...] = ()
+    decisions: tuple[Decision, ...] = ()
 
     @property
     def best(self) -> Candidate | None:
@@ -55,11 +85,16 @@ class Finding:
         others = [c.score for c in self.candidates if c.agent != best.agent]
         return round(best.score - max(others, default=0.0), PRECISION)
 
+    def confident(self, policy: RoutingPolicyConfig) -> bool:
+        """Whether the best candidate reaches what it needs."""
+        needed = policy.confidence_threshold if self.threshold is None else self.threshold
+        return bool(self.candidates) and self.candidates[0].score >= needed
+
 
 class Strategy(Protocol):
-    """One way to find who answers."""
+    """One way to find who answers. Never raises for a model or embedding that fails."""
 
-    def __call__(self, question: Question) -> Finding: ...
+    async def __call__(self, question: Question) -> Finding: ...
 
 
 def best_first(question: Question, candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
@@ -84,8 +119,9 @@ def best_first(question: Question, candidates: Iterable[Candidate]) -> tuple[Can
 def settles(finding: Finding, tie: Finding | None, policy: RoutingPolicyConfig) -> bool:
     """Whether ``finding`` decides, also over an earlier strategy that saw a ``tie``.
 
-    A tie is settled only for one of the agents that were tied, and only by evidence that holds
-    every word the tie was about: an example that ignores half of the message settles nothing.
+    A tie is settled only for one of the agents that were tied, and only by a model that read the
+    whole message or by evidence that holds every word the tie was about: an example that ignores
+    half of the message settles nothing.
     """
     if finding.margin < policy.margin:
         return False
@@ -93,7 +129,10 @@ def settles(finding: Finding, tie: Finding | None, policy: RoutingPolicyConfig) 
         return True
     best = tie.candidates[0].score
     tied = [c for c in tie.candidates if best - c.score < policy.margin]
-    disputed = {stem_plural(w) for c in tied for match in c.matches for w in words(match)}
     settled = finding.candidates[0]
-    known = {stem_plural(word) for word in settled.matches}
-    return settled.agent in {c.agent for c in tied} and disputed <= known
+    if settled.agent not in {c.agent for c in tied}:
+        return False
+    if finding.method == "llm":
+        return True
+    disputed = {stem_plural(w) for c in tied for match in c.matches for w in words(match)}
+    return disputed <= {stem_plural(word) for word in settled.matches}

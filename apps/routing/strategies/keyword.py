@@ -14,7 +14,7 @@ DENIED = 0.25
 DOUBT = 0.25
 
 
-def by_keyword(question: Question) -> Finding:
+async def by_keyword(question: Question) -> Finding:
     """Score the intents by number, length and specificity of the keywords that match.
 
     A keyword that several of the allowed agents declare counts less for each (1/sqrt of how many).

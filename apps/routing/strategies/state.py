@@ -16,7 +16,7 @@ from apps.runtime.turn import Candidate
 STRONG = 0.8
 
 
-def by_state(question: Question) -> Finding:
+async def by_state(question: Question) -> Finding:
     """Keep the state policy's agent while the session is in its state.
 
     The state is left when the customer abandons it in so many words, wants to stop or to speak with
@@ -29,22 +29,22 @@ def by_state(question: Question) -> Finding:
         return Finding(method="state")
     if abandons(question.sentence) or stops(question.sentence):
         return Finding(method="state", reason=f"{question.state} abandoned")
-    if _leaves(question, policy.agent):
+    if await _leaves(question, policy.agent):
         return Finding(method="state", reason=f"{question.state} left for another subject")
     candidate = Candidate(intent=f"state:{question.state}", agent=policy.agent, score=1.0)
     return Finding(method="state", candidates=(candidate,), reason=f"state {question.state}")
 
 
-def _leaves(question: Question, agent: str) -> bool:
+async def _leaves(question: Question, agent: str) -> bool:
     if confirms_or_denies(question.sentence):
         return False
     index = question.index
-    finding = by_keyword(question)
+    finding = await by_keyword(question)
     best = finding.best
     if best is None:
         return False
     if any(candidate.agent == agent for candidate in finding.candidates):
-        return _settled_elsewhere(question, agent, finding)
+        return await _settled_elsewhere(question, agent, finding)
     if best.score < STRONG or finding.margin < index.policy.margin:
         return False
     # Within one business domain the same nouns stand in answers and in new requests: "o pedido é
@@ -54,7 +54,7 @@ def _leaves(question: Question, agent: str) -> bool:
     return elsewhere or not looks_like_value(question.sentence)
 
 
-def _settled_elsewhere(question: Question, agent: str, tie: Finding) -> bool:
+async def _settled_elsewhere(question: Question, agent: str, tie: Finding) -> bool:
     """Whether a request whose keywords name ``agent`` too is another's by its examples.
 
     "Quero trocar meu pedido" is an exchange, though it names the order.
@@ -62,7 +62,7 @@ def _settled_elsewhere(question: Question, agent: str, tie: Finding) -> bool:
     policy = question.index.policy
     if "example" not in policy.strategies or not requests(question.sentence):
         return False
-    finding = by_example(question)
+    finding = await by_example(question)
     best = finding.best
     return (
         best is not None

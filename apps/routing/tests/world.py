@@ -1,5 +1,6 @@
 """A tenant with a telecom and a retail front, as a release and as facts about its agents."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -99,4 +100,4 @@ def route(
         release=release(**release_changes),
         session=SessionState(agent=agent, next_state=state),
     )
-    return ChooseAgent(lambda _: AGENTS if agents is None else agents).route(turn)
+    return asyncio.run(ChooseAgent(lambda _: AGENTS if agents is None else agents).route(turn))
