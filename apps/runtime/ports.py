@@ -177,7 +177,8 @@ class RemoteTool:
     ``stdio`` the name of a command the operator registered.
 
     ``principal``: whose authorisation is used where each customer or user has their own ("" for the
-    tenant's). ``tenant``: primary key as text, part of every key of kept connections and tokens.
+    tenant's). ``tenant``: primary key as text, part of every key of kept connections and tokens, as
+    ``environment`` is of tokens.
     """
 
     server: str
@@ -196,6 +197,7 @@ class RemoteTool:
     circuit_threshold: int = 0
     """So many failures in a row pause the server; 0: never."""
     circuit_recovery_seconds: float = 60.0
+    environment: str = ""
 
 
 @dataclass(frozen=True)

@@ -129,6 +129,7 @@ class Preparation:
             bindings=turn.bindings,
             secret=self.secret,
             principal=turn.inbound.caller.principal,
+            environment=turn.environment,
         )
         return tool_remote(found, slug, tool)
 

@@ -22,6 +22,7 @@ def server_remote(
     bindings: Mapping[str, str],
     secret: Secret,
     principal: str = "",
+    environment: str = "",
 ) -> RemoteTool:
     """Return tool server ``slug`` as a transport needs it, without the name of a tool.
 
@@ -50,6 +51,7 @@ def server_remote(
         repeatable=True,
         circuit_threshold=server.circuit_threshold,
         circuit_recovery_seconds=server.circuit_recovery_seconds,
+        environment=environment,
     )
 
 
