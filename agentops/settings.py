@@ -9,8 +9,10 @@ from agentops.env import (
     BASE_DIR,
     database,
     env,
+    inside_addresses,
     key_of_32_bytes,
     number,
+    programs,
     refuse_foreign_stores,
 )
 
@@ -190,6 +192,7 @@ RELEASE_GATES: list[str] = [
     "agentops.gates.tools.arguments_filled",
     "agentops.gates.tools.actions_confirmed",
     "agentops.gates.tools.contract_pins",
+    "agentops.gates.contracts.contracts_accepted",
     "agentops.gates.items.unused_items",
     "agentops.gates.items.missing_owners",
     "agentops.gates.texts.prompt_variables",
@@ -219,7 +222,17 @@ TENANT_CHORES: list[str] = [
     "apps.releases.environments.canaries.canaries_watch",
     "apps.governance.mailing.mail_send",
     "apps.governance.webhooks.webhooks_send",
+    "apps.tools.contracts.chores.tools_due",
 ]
+# Servers are asked for their tools so often (0: only by hand, and when one says that its list
+# changed), and each answers within so long. Dotted name: makes what speaks to them.
+TOOLS_REFRESH_SECONDS = number("TOOLS_REFRESH_SECONDS", 900, low=0, high=604_800)
+TOOLS_REFRESH_TIMEOUT_SECONDS = number("TOOLS_REFRESH_TIMEOUT_SECONDS", 10, low=0.1, high=120)
+TOOL_TRANSPORT = "agentops.wiring.tool_transport"
+# Addresses inside that tool servers and their sign-in servers may have; all others must be public.
+TOOL_ALLOW_PRIVATE = inside_addresses("TOOL_ALLOW_PRIVATE", ["127.0.0.1"] if DEMO else [])
+# Programs that a tool server may name: {name: {command, args, env, cwd, credential_env}}.
+STDIO_PROGRAMS = programs("STDIO_PROGRAMS")
 # Dotted names of what conversations know of a release: see ``releases.environments.in_flight``.
 OPEN_CONVERSATIONS = "apps.conversations.in_flight.open_conversations"
 TURN_RATES = "apps.conversations.in_flight.turn_rates"
@@ -255,6 +268,9 @@ DEBUG_IDENTITY = "agentops.debugging.identity_explain"
 DEBUG_TOOLS = "agentops.debugging.tools_list"
 DEBUG_TOOL_CALL = "agentops.debugging.tool_call"
 DEBUG_ENVIRONMENT = "agentops.debugging.environment_describe"
+GATEWAY_RUNNING = "agentops.tool_gateway.running"
+GATEWAY_TOOLS = "agentops.tool_gateway.tool_port"
+GATEWAY_AGENT_KNOWN = "agentops.tool_gateway.agent_known"
 READY_SECONDS = number("READY_SECONDS", 2, low=0.1, high=30)
 GATEWAY_CHANNELS = ["web", "whatsapp", "voice", "teams", "api"]
 CONTRACT_VERSION = "gateway-request-v1"
@@ -321,7 +337,7 @@ EMAIL_BACKEND = (
 EMAIL_FILE_PATH = DATA_DIR / "mail"
 MAIL_ENABLED = bool(EMAIL_HOST) or DEMO or DEBUG
 # Hosts inside that webhooks may be posted to, over plain http too; all others must be public.
-WEBHOOK_ALLOW_PRIVATE: list[str] = env.list("WEBHOOK_ALLOW_PRIVATE", default=[])
+WEBHOOK_ALLOW_PRIVATE = inside_addresses("WEBHOOK_ALLOW_PRIVATE", [])
 
 # -- language, time, files ---------------------------------------------------------------------
 LANGUAGE_CODE = "en"

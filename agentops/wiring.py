@@ -47,6 +47,11 @@ def tenant_secret(tenant_slug: str, name: str) -> str:
     return secret(secret_variable(tenant_slug, name))
 
 
+def tool_transport() -> Transports:
+    """Return what speaks to tool servers, for the event loop it is made on; named by ``TOOL_TRANSPORT``."""
+    return Transports()
+
+
 def tag_key() -> str:
     """Return the key of the tags that stand for restricted values in the ledger."""
     return salted_hmac("agentops.ledger", "tag").hexdigest()

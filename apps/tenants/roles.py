@@ -32,6 +32,12 @@ AREA_OF = {
     "governance.notification": "notifications",
     "governance.webhookendpoint": "webhooks",
     "governance.webhookdelivery": "webhooks",
+    "tools.serverstate": "tools",
+    "tools.seentool": "tools",
+    "tools.toolquarantine": "tools",
+    "tools.toolmock": "tools",
+    "tools.workflowrun": "conversations",
+    "tools.workflownoderun": "conversations",
     "conversations.session": "conversations",
     "conversations.turnrecord": "conversations",
     "conversations.message": "conversations",
@@ -39,6 +45,10 @@ AREA_OF = {
     "conversations.ledgerentry": "conversations",
     "conversations.outboundmessage": "conversations",
     "conversations.confirmation": "conversations",
+    "tools.toolinvocation": "conversations",
+    "tools.toolconnection": "bindings",
+    "tools.toolsignin": "bindings",
+    "tools.toolclient": "bindings",
 }
 
 # Where changing has another name than "<area>.change".
@@ -57,6 +67,7 @@ _VIEW = {
     "changes.view",
     "governance.view",
     "evidence.view",
+    "tools.view",
     # One's own, of every role.
     "notifications.view",
     "notifications.change",
@@ -67,6 +78,9 @@ _CHAT = {"chat"}
 _REVIEW = {"changes.review"}
 # Bring what is asked for: readiness answers, and results of tests and evaluations.
 _PROVE = {"evidence.change"}
+# Ask servers what they offer, and try tools that only read; ``tools.act``: try those that change
+# something; ``tools.personal``: see personal data in what a tried tool answered.
+_TRY = {"tools.change"}
 
 # ``config.change``: edit, in a change request. ``release.publish``: publish or schedule a request
 # that was approved. ``release.deploy``: deploy, promote, roll back, canary, freeze.
@@ -77,7 +91,10 @@ PERMISSIONS: dict[str, frozenset[str]] = {
         | _CHAT
         | _REVIEW
         | _PROVE
+        | _TRY
         | {
+            "tools.act",
+            "tools.personal",
             "members.change",
             "keys.view",
             "keys.change",
@@ -95,7 +112,7 @@ PERMISSIONS: dict[str, frozenset[str]] = {
         }
     ),
     Role.BUSINESS_OWNER: frozenset(
-        _VIEW | _CHAT | _PROVE | {"config.change", "conversations.trace"}
+        _VIEW | _CHAT | _PROVE | _TRY | {"config.change", "conversations.trace"}
     ),
     Role.APPROVER: frozenset(
         _VIEW
@@ -109,6 +126,8 @@ PERMISSIONS: dict[str, frozenset[str]] = {
         | _CHAT
         | _REVIEW
         | _PROVE
+        | _TRY
+        | {"tools.act"}
         | {"release.deploy", "bindings.change", "conversations.change", "conversations.trace"}
         | {"webhooks.view", "debug"}
     ),

@@ -245,6 +245,7 @@ class PinnedContract(Config):
     """
 
     sha256: str = Field("", max_length=64, title=_("Hash"), description=_("Of the whole contract."))
+    title: str = Field("", title=_("Title"), description=_("As the server declared it."))
     description: str = Field(
         "", title=_("Description"), description=_("As the server declared it.")
     )

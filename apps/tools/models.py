@@ -10,6 +10,11 @@ from apps.tools.config import (
     WorkflowConfig,
 )
 
+from apps.tools.contract_models import SeenTool as SeenTool
+from apps.tools.contract_models import ServerState as ServerState
+from apps.tools.contract_models import ToolMock as ToolMock
+from apps.tools.contract_models import ToolQuarantine as ToolQuarantine
+
 
 class ParameterMapping(ConfigItem):
     config_class = ParameterMappingConfig
