@@ -13,6 +13,7 @@ from typing import Any
 from apps.runtime.turn import ModelCall, Turn
 
 FORMAT = 1
+TRANSACTION_SIGNAL = "IC.TRANSACTION_STATUS"
 # Business context that this turn's payload did not say: carried over, or a credential's own.
 NOT_SAID = ("session", "credential")
 # Phases of decisions that are rails; others have fields of their own.
@@ -52,8 +53,12 @@ def turn_record(turn: Turn) -> dict[str, Any]:
             "tool_calls": [{**_fields(call), "ok": call.ok} for call in turn.tool_calls],
             "model_calls": turn.model_calls,
             "usage": _usage(turn.model_calls),
+            "delegations": turn.delegations,
+            "signals": turn.signals,
             "scores": turn.scores,
             "business_context": turn.business_context,
+            "reading": turn.reading.model_dump(mode="json", exclude_defaults=True),
+            "dialogue": turn.dialogue.model_dump(mode="json", exclude_defaults=True),
             "memory": {
                 "messages": len(turn.memory),
                 "characters": sum(len(message.text) for message in turn.memory),
@@ -105,6 +110,7 @@ def public_metadata(record: Mapping[str, Any]) -> dict[str, Any]:
         ),
         "requires_user_input": outcome.get("kind") == "waiting",
         "missing_fields": list(outcome.get("missing_fields") or []),
+        **_conversation(record),
         "release": _release(record),
     }
 
@@ -130,6 +136,25 @@ def trace_metadata(record: Mapping[str, Any]) -> dict[str, Any]:
         ],
         "usage": record.get("usage"),
         "trace": shown,
+    }
+
+
+def _conversation(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a channel may know of the action and of where the conversation goes."""
+    dialogue = record.get("dialogue") or {}
+    outcome = record.get("outcome") or {}
+    route = {} if outcome.get("kind") == "blocked" else record.get("route") or {}
+    current = dialogue.get("transaction") or {}
+    moved = [
+        signal["data"].get("status", "")
+        for signal in record.get("signals") or []
+        if signal["code"] == TRANSACTION_SIGNAL
+    ]
+    return {
+        "handoff": outcome.get("kind") == "handed_over",
+        "session_control": route.get("control") or "",
+        "transaction_status": current.get("status") or (moved[-1] if moved else ""),
+        "pending_topics": len(dialogue.get("topics") or []),
     }
 
 

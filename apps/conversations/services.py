@@ -209,12 +209,8 @@ def turn_settle(*, turn: Turn, tenant_id: int) -> None:
             state["release_id"] = None
         if turn.vault != turn.session.vault:
             state["vault"] = seal(turn.vault)
-        events_write(
-            session_id,
-            uuid.UUID(turn.id),
-            [("workflow.completed", {"turn_id": turn.id, "outcome": outcome.kind})],
-            state=state,
-        )
+        ended = ("workflow.completed", {"turn_id": turn.id, "outcome": outcome.kind})
+        events_write(session_id, uuid.UUID(turn.id), [*control_events(turn), ended], state=state)
         number = turn.session.turn_number
         agent, thread = speaker_of(turn)
         Message.objects.bulk_create(
@@ -235,6 +231,19 @@ def turn_settle(*, turn: Turn, tenant_id: int) -> None:
         OutboundMessage.objects.create(
             turn_id=turn.id, session_id=session_id, channel=turn.inbound.channel, text=outcome.text
         )
+
+
+CONTROL_EVENTS = {
+    "HUMAN_HANDOFF": "session.human_handoff.requested",
+    "END_SESSION": "session.end.requested",
+}
+"""Platform facts 3.5."""
+
+
+def control_events(turn: Turn) -> list[tuple[str, dict[str, Any]]]:
+    """Return the events of a conversation that its customer gave away or ended."""
+    name = CONTROL_EVENTS.get(turn.route.control) if turn.route else None
+    return [(name, {"turn_id": turn.id})] if name else []
 
 
 def speaker_of(turn: Turn) -> tuple[str, str]:

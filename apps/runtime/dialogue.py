@@ -182,3 +182,21 @@ class Reading(_Kept):
     rest: str = ""
     source: Literal["deterministic", "semantic"] = "deterministic"
     reason: str = ""
+
+
+class Sense(_Kept):
+    """The shape of a short answer, whatever it is about; see ``routing.answers.answer_sense``.
+
+    ``yes`` and ``no`` only when plain; ``rest`` is what the message says besides ("sim, e me manda a
+    fatura"), ``but`` that it takes something back ("sim, mas o azul"). ``abandons``: the customer
+    gives up what was being done. ``stops``: the bare word for stopping ("cancela"). ``requests``: it
+    asks for something rather than answers.
+    """
+
+    yes: bool = False
+    no: bool = False
+    rest: str = ""
+    but: bool = False
+    abandons: bool = False
+    stops: bool = False
+    requests: bool = False

@@ -7,6 +7,8 @@ from typing import Any
 from apps.runtime.canonical import canonical_json, sha256_text
 from apps.runtime.config import KindConfig
 from apps.runtime.ports import (
+    Grant,
+    GrantAnswer,
     LedgerCall,
     LedgerResult,
     LedgerState,
@@ -140,6 +142,45 @@ class FakeTools:
     def functions(self, turn: Turn, tools: Sequence[str]) -> list[Mapping[str, Any]]:
         schema = {"type": "object", "properties": {}}
         return [{"name": slug, "description": "", "parameters": schema} for slug in tools]
+
+
+class FakeConfirmations:
+    """A ConfirmationPort in memory with the real one's rules; ``ask`` notes what a turn asked."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, dict[str, str]] = {}
+        self.expired: set[str] = set()
+
+    def ask(self, turn: Turn) -> None:
+        asked = turn.dialogue.transaction
+        if asked is not None and asked.status == "AWAITING_CONFIRMATION" and asked.ask is not None:
+            self.rows.setdefault(
+                asked.confirmation,
+                {
+                    "session": turn.session.key,
+                    "release": turn.release.sha256,
+                    "tool": asked.tool,
+                    "contract": asked.ask.contract,
+                    "arguments": asked.ask.arguments,
+                    "used": "",
+                },
+            )
+
+    async def use(self, turn: Turn, grant: Grant) -> GrantAnswer:
+        row = self.rows.get(grant.id)
+        if row is None or row["session"] != turn.session.key:
+            return "absent"
+        fits = (grant.tool, grant.contract, grant.arguments, turn.release.sha256) == (
+            row["tool"], row["contract"], row["arguments"], row["release"],
+        )  # fmt: skip
+        if row["used"]:
+            return "granted" if row["used"] == turn.id and fits else "used"
+        if not fits:
+            return "mismatch"
+        if grant.id in self.expired:
+            return "expired"
+        row["used"] = turn.id
+        return "granted"
 
 
 class FakeModel:

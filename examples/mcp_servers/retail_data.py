@@ -66,8 +66,8 @@ _ENTREGAS = [
     ("PED-1002", "TransRápido", "TR123450001BR", "ENTREGUE", "2026-11-04", "2026-11-03"),
     ("PED-001", "LogJá", "LJ998877665BR", "SAIU_PARA_ENTREGA", "2026-11-30", None),
 ]
-_BULK = range(5001, 5101)
-"""Orders PED-5001 … PED-5100, all delivered: enough for tests that act on many."""
+_BULK = range(5001, 5501)
+"""Orders PED-5001 … PED-5500, all delivered: enough for tests that act on many."""
 
 
 def seed(db: sqlite3.Connection) -> None:

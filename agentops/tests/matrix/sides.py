@@ -10,6 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from apps.conversations.models import (
+    Confirmation,
     Event,
     LedgerEntry,
     Message,
@@ -232,7 +233,16 @@ def _conversation(side: Side) -> None:
     outbound = OutboundMessage.objects.create(
         turn=turn, session=session, channel="web", text=side.canary
     )
-    for row in (session, turn, message, ledger, event, outbound):
+    confirmation = Confirmation.objects.create(
+        session=session,
+        release=side.rows["releases.release"],
+        tool=side.item("tool"),
+        contract="0" * 64,
+        arguments="0" * 64,
+        asked_turn=turn,
+        expires_at=now,
+    )
+    for row in (session, turn, message, ledger, event, outbound, confirmation):
         side.rows[row._meta.label_lower] = row
 
 

@@ -110,6 +110,7 @@ class Deployment:
             "DATA_DIR": str(folder),
             "DATABASE_POOL_SIZE": "6",
             "DEMO": "0",
+            "TOOL_ALLOW_PRIVATE": "127.0.0.1",
             "LOG_LEVEL": "INFO",
             **environment,
         }

@@ -16,7 +16,14 @@ from apps.tenants.services import api_key_issue, tenant_create
 
 ACTOR = "test"
 READS, ONCE, REPEATABLE, MODEL = "reads", "once", "repeatable", "model"
-ACTIONS = {ONCE: "trocar_uma_vez", REPEATABLE: "trocar"}
+# The same two actions, for a customer who has to say yes first.
+ASKED_ONCE, ASKED = "asked_once", "asked"
+ACTIONS = {
+    ONCE: "trocar_uma_vez",
+    REPEATABLE: "trocar",
+    ASKED_ONCE: "trocar_confirmado_uma_vez",
+    ASKED: "trocar_confirmado",
+}
 
 
 @dataclass(frozen=True)
@@ -68,14 +75,13 @@ def shop_make(*, telecom: str, retail: str, model_ms: int = 0, slug: str = "ofic
 def message(
     agent: str, *, session: str, message_id: str, order: int = 5001, note: str = ""
 ) -> dict[str, Any]:
-    """Return the body of a message to ``agent`` of the shop; ``order``: PED-5001 … PED-5100.
+    """Return the body of a message to ``agent`` of the shop; ``order``: PED-5001 … PED-5500.
 
     ``note`` makes the text differ from an earlier one of the session.
     """
     text = {
         READS: "Quero entender minha fatura",
-        ONCE: "Quero trocar o produto do pedido",
-        REPEATABLE: "Quero trocar o produto do pedido",
+        **dict.fromkeys(ACTIONS, "Quero trocar o produto do pedido"),
         MODEL: "Consulte a fatura do cliente",
     }[agent]
     about = "3000131180" if agent in (READS, MODEL) else f"PED-{order}"
@@ -117,6 +123,8 @@ def _agents() -> list[tuple[str, str, dict[str, Any]]]:
         READS: ["consultar_fatura", "consultar_pagamentos"],
         ONCE: ["consultar_pedido", ACTIONS[ONCE]],
         REPEATABLE: ["consultar_pedido", ACTIONS[REPEATABLE]],
+        ASKED_ONCE: [ACTIONS[ASKED_ONCE]],
+        ASKED: [ACTIONS[ASKED]],
         MODEL: ["consultar_fatura"],
     }
     items: list[tuple[str, str, dict[str, Any]]] = []
@@ -158,7 +166,8 @@ def _tools() -> list[tuple[str, str, dict[str, Any]]]:
             "mcp_server": "retail",
             "remote_name": "solicitar_troca",
             "tool_type": "action",
-            "idempotent": agent == REPEATABLE,
+            "idempotent": agent in (REPEATABLE, ASKED),
+            "confirmation_required": agent in (ASKED_ONCE, ASKED),
             "args_schema": {**order, "reason": {"type": "string"}},
             "requires": ["order_id", "reason"],
             "selection_keywords": ["trocar"],

@@ -1,6 +1,7 @@
 """Brings back what was said before."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 from apps.conversations.steps.identify import CHANGED
@@ -27,7 +28,8 @@ class Recall:
     """Sets ``turn.memory`` to the last messages of the session, oldest first.
 
     The window begins with a customer's message: an answer without its question is left out. When
-    the customer changed within the session, what the former one said is not recalled.
+    the customer changed within the session, what the former one said is not recalled; neither is
+    anything from before the conversation ended or went to a person.
     """
 
     def __init__(self, history: HistoryPort, policy_for: Callable[[Turn], MemoryPolicy]) -> None:
@@ -36,6 +38,9 @@ class Recall:
 
     async def __call__(self, turn: Turn) -> Turn:
         policy = self._policy_for(turn)
+        if turn.session.dialogue.control:
+            # It ended, or a person had it: what was asked for then is no request now (case 3.10).
+            return turn.evolve(memory=(), dialogue=turn.dialogue.evolve(control=""))
         if policy.strategy == "none" or policy.recent_messages <= 0:
             return turn.evolve(memory=())
         if any(decision.code == CHANGED for decision in turn.decisions):
@@ -49,10 +54,7 @@ def window(messages: tuple[ChatMessage, ...], policy: MemoryPolicy) -> tuple[Cha
     kept = messages[-policy.recent_messages :]
     first = next((i for i, message in enumerate(kept) if message.role == "user"), len(kept))
     limit = policy.max_chars_per_message
-    return tuple(
-        ChatMessage(role=message.role, text=_cut(message.text, limit), at=message.at)
-        for message in kept[first:]
-    )
+    return tuple(replace(message, text=_cut(message.text, limit)) for message in kept[first:])
 
 
 def _cut(text: str, limit: int) -> str:

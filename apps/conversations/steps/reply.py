@@ -52,7 +52,7 @@ class Reply:
         else:
             turn = turn.evolve(outcome=Answered(text=text))
         turn = turn.evolve(next_state=next_state_of(turn, self._agent_next_state(turn)))
-        return _forgotten(turn)
+        return _forgotten(_active(turn))
 
 
 def next_state_of(turn: Turn, agent_states: Mapping[str, str] | None = None) -> str:
@@ -66,7 +66,8 @@ def next_state_of(turn: Turn, agent_states: Mapping[str, str] | None = None) -> 
     if outcome is None or isinstance(outcome, (Blocked, Failed)):
         return turn.session.next_state
     route = turn.route
-    if route is None or route.method in WITHOUT_SUBJECT:
+    if route is None or route.method in WITHOUT_SUBJECT or turn.dialogue.pending:
+        # An open action or sub-conversation is its own state; two truths would contradict.
         return ""
     states = {**(agent_states or {}), **route.next_state}
     words: list[str] = [outcome.kind]
@@ -75,6 +76,15 @@ def next_state_of(turn: Turn, agent_states: Mapping[str, str] | None = None) -> 
     if turn.draft is not None and turn.draft.outcome.startswith(f"{outcome.kind}_"):
         words.insert(0, turn.draft.outcome)
     return next((states[word] for word in words if word in states), "")
+
+
+def _active(turn: Turn) -> Turn:
+    """Note who answered what, so that the next message can go on with it."""
+    route = turn.route
+    if route is None or route.method in (*WITHOUT_SUBJECT, "literal"):
+        return turn
+    dialogue = turn.dialogue.evolve(active_agent=route.agent, active_intent=route.intent)
+    return turn if dialogue == turn.dialogue else turn.evolve(dialogue=dialogue)
 
 
 def _forgotten(turn: Turn) -> Turn:
@@ -109,7 +119,9 @@ def _waiting(turn: Turn, draft: Draft, text: str) -> Waiting:
 
 
 def _missing_fields(turn: Turn) -> tuple[str, ...]:
-    """Return the arguments that tools were refused for, each once, in order."""
+    """Return what is still open: the action's arguments, else those that tools were refused for."""
+    if turn.dialogue.transaction is not None:
+        return turn.dialogue.transaction.missing
     fields = [
         str(error["field"])
         for call in turn.tool_calls

@@ -151,6 +151,10 @@ def test_public_metadata__answered_turn__has_the_documented_fields():
         "degraded": True,
         "requires_user_input": False,
         "missing_fields": [],
+        "handoff": False,
+        "session_control": "",
+        "transaction_status": "",
+        "pending_topics": 0,
         "release": {"number": 1, "sha256": release_of().sha256},
     }
 

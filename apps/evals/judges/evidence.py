@@ -118,15 +118,18 @@ class Evidence:
 
 
 def evidence_of(turn: Turn) -> Evidence:
-    """Return the evidence that is of this turn: ok tool results, what was asked of them and said.
+    """Return the evidence of this turn: ok tool results, what was asked of them and said.
 
-    The prompt does not count.
+    What earlier actions of the conversation brought counts too: a protocol given then is no
+    invention now (fault 39). The prompt does not count.
     """
     evidence = Evidence()
     for call in turn.tool_calls:
         if call.ok:
             evidence.add_value(call.result)
     evidence.combine()
+    for kept in turn.dialogue.evidence:
+        evidence.add_value(dict(kept.summary))
     for call in turn.tool_calls:
         if call.ok:
             evidence.add_value(dict(call.arguments))

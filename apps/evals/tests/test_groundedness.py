@@ -1,6 +1,8 @@
 import pytest
 
 from apps.evals.judges.groundedness import Groundedness
+from apps.runtime.dialogue import Dialogue
+from apps.runtime.dialogue import Evidence as Kept
 from apps.runtime.testing import turn_of
 from apps.runtime.turn import BusinessContext, ChatMessage, Draft, ToolCall
 
@@ -105,3 +107,10 @@ def test_groundedness__protocol_of_an_earlier_answer__counts_but_its_amount_does
 def test_groundedness__rounded_number_and_card_ending__are_the_same_fact():
     evidence = call("x", {"media": 33.333333, "cartao": "4111111111111111"})
     assert judged("A média é R$ 33,33, cartão final 1111.", evidence).value == 1.0
+
+
+def test_groundedness__what_an_earlier_action_brought__is_no_invention():
+    kept = Kept(tool="solicitar_troca", status="COMPLETED", summary={"protocolo": "TRO-2026000001"})
+    answer = "Seu protocolo é TRO-2026000001."
+    assert judged(answer, dialogue=Dialogue(evidence=(kept,))).value == 1.0
+    assert judged(answer).value == 0.0

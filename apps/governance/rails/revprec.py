@@ -39,12 +39,13 @@ def _claimed_before(turn: Turn) -> set[str]:
 
 
 def _protocols_known(text: str, turn: Turn) -> bool:
-    """Tell whether every protocol number in ``text`` was given by a tool or said before."""
+    """Tell whether every protocol number in ``text`` was given by a tool, now or earlier, or said."""
     numbers = protocols_find(text)
     if not numbers:
         return True
     known = " ".join(
         [str(value) for call in turn.tool_calls if call.ok for _, value in leaves(call.result)]
+        + [str(v) for kept in turn.dialogue.evidence for v in kept.summary.values()]
         + [message.text for message in turn.memory]
         + [turn.text, *turn.business_context.values.values()]
     )

@@ -57,7 +57,9 @@ class VerbalLoop(Rail):
 
     def check(self, text: str, context: RailContext) -> RailResult:
         said = _normalised(text)
-        if not said or (context.turn.session.next_state and _answers_a_question(said)):
+        session = context.turn.session
+        asked = bool(session.next_state) or session.dialogue.pending
+        if not said or (asked and _answers_a_question(said)):
             return self.allow(context)
         earlier = [m.text for m in context.turn.memory if m.role == "user"]
         recent = earlier[-int(context.number("window", WINDOW)) :]

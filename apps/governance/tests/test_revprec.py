@@ -3,6 +3,7 @@ import pytest
 from apps.governance.config import RailRule
 from apps.governance.detection.action_claims import claims_find
 from apps.governance.rails.chain import rails_run
+from apps.runtime.dialogue import Dialogue, Evidence
 from apps.runtime.testing import turn_of
 from apps.runtime.turn import ChatMessage, Draft, ToolCall
 
@@ -146,3 +147,15 @@ def test_revprec__customer_said_it__is_no_evidence():
 )
 def test_revprec__200_kb_of_bad_luck__still_ends(text):
     assert claims_find(text) <= {"cancellation"}
+
+
+def test_revprec__protocol_of_an_earlier_action_of_the_conversation__passes():
+    kept = Evidence(tool="solicitar_troca", status="COMPLETED", summary={"protocolo": "123456"})
+    draft = Draft(text="O protocolo da troca é 123456.", agent="a")
+    turn = turn_of("qual o protocolo?", draft=draft, dialogue=Dialogue(evidence=(kept,)))
+    rules = [RailRule(code="REVPREC")]
+    known = rails_run(phase="output", rules=rules, text=draft.text, turn=turn).decisions[0]
+    assert known.action == "allow"
+    other = turn.evolve(draft=Draft(text="O protocolo da troca é 654321.", agent="a"))
+    invented = rails_run(phase="output", rules=rules, text=other.draft.text, turn=other)
+    assert invented.decisions[0].action == "retry"

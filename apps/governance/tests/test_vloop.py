@@ -2,6 +2,7 @@ import pytest
 
 from apps.governance.config import RailRule
 from apps.governance.rails.chain import rails_run
+from apps.runtime.dialogue import Dialogue, Transaction
 from apps.runtime.testing import turn_of
 from apps.runtime.turn import ChatMessage, SessionState
 
@@ -61,3 +62,9 @@ def test_vloop__repeated_cpf_before_masking_in_the_policy__is_recognised():
 
 def test_vloop__only_punctuation__passes():
     assert action("?!", ["u:?!", "u:?!"]) == "allow"
+
+
+def test_vloop__yes_to_an_action_that_waits_for_it__passes():
+    waiting = Transaction(id="t", status="AWAITING_CONFIRMATION", tool="trocar", agent="a")
+    asked = SessionState(dialogue=Dialogue(transaction=waiting))
+    assert action("sim", ["u:sim"] * 3, asked) == "allow"

@@ -1,0 +1,93 @@
+"""Reads a message in the light of the action that is open, before anybody is routed to.
+
+Nothing runs here. What the message fills, confirms, rejects or gives up is noted as
+``turn.reading``; routing decides with it whether the action goes on (platform facts 3.6).
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Literal
+
+from apps.runtime.dialogue import Reading, Sense, Transaction
+from apps.runtime.text import fold, words
+from apps.runtime.turn import Turn
+from apps.tools.config import ToolConfig
+from apps.tools.transactions.machine import WorkflowRunner, inconsistency
+from apps.tools.transactions.reading import asked_of, extractor
+from apps.tools.transactions.values import values_said
+
+Classify = Callable[[Turn, str], Awaitable[tuple[Turn, Literal["yes", "no", "open"]]]]
+"""Asks a model what an unclear answer to the question means, where the tenant wants that."""
+
+
+class ReadPending:
+    """Sets ``turn.reading``; clears the mark of a closed flow, which counts for one turn only.
+
+    ``sense_of`` gives the shape of an answer, ``classify`` a model's opinion of an unclear one.
+    """
+
+    def __init__(
+        self, sense_of: Callable[[str], Sense], workflows: WorkflowRunner, classify: Classify
+    ) -> None:
+        self._sense_of = sense_of
+        self._workflows = workflows
+        self._classify = classify
+
+    async def __call__(self, turn: Turn) -> Turn:
+        if turn.dialogue.boundary:
+            turn = turn.evolve(dialogue=turn.dialogue.evolve(boundary=False))
+        if finding := inconsistency(turn.dialogue, turn.session.next_state):
+            turn = turn.decide(finding)
+        transaction = turn.dialogue.transaction
+        if transaction is None or not transaction.open:
+            return turn
+        if transaction.status == "WORKFLOW_PAUSED":
+            return turn.evolve(reading=await self._paused(turn, transaction))
+        reading = self._read(turn, transaction)
+        if reading.kind == "unclear" and transaction.status == "AWAITING_CONFIRMATION":
+            turn, opinion = await self._classify(turn, transaction.question)
+            if opinion != "open":
+                kind: Literal["confirms", "rejects"] = "confirms" if opinion == "yes" else "rejects"
+                reading = Reading(kind=kind, source="semantic")
+        return turn.evolve(reading=reading)
+
+    def _read(self, turn: Turn, transaction: Transaction) -> Reading:
+        sense = self._sense_of(turn.text)
+        tool = turn.release.find(ToolConfig, transaction.tool)
+        if tool is None:
+            return Reading(kind="unclear", reason="the tool is gone")
+        collecting = transaction.status == "COLLECTING_PARAMETERS"
+        if sense.abandons or (sense.stops and not _about(tool, turn.text)):
+            return Reading(kind="cancels", rest=sense.rest)
+        said = sense.rest if sense.rest and (sense.yes or sense.no) else turn.text
+        asked = asked_of(turn, tool, transaction)
+        values = values_said(asked, said, sense, extractor(turn, transaction.tool))
+        if collecting:
+            if values:
+                return Reading(kind="fills", values=values)
+            if sense.no and not sense.rest:
+                return Reading(kind="unclear", reason="no, to a question for a value")
+            return Reading(kind="unclear")
+        if values and not sense.requests:
+            # A correction: whatever yes stood before it was not to these values.
+            return Reading(kind="fills", values=values)
+        if sense.yes and not sense.but:
+            return Reading(kind="confirms", rest=sense.rest)
+        if sense.no:
+            return Reading(kind="rejects", rest=sense.rest)
+        return Reading(kind="unclear")
+
+    async def _paused(self, turn: Turn, transaction: Transaction) -> Reading:
+        """The literal expected answer resumes; giving up is heard; anything else is open."""
+        if answer := await self._workflows.expects(turn, transaction.execution, turn.text):
+            return Reading(kind="resumes", values={"answer": answer})
+        sense = self._sense_of(turn.text)
+        if sense.abandons or sense.stops:
+            return Reading(kind="cancels", rest=sense.rest)
+        return Reading(kind="unclear")
+
+
+def _about(tool: ToolConfig, text: str) -> bool:
+    """Whether the bare word for stopping is what the action itself is called ("cancela")."""
+    said = {word[:5] for word in words(text)}
+    named = {word[:5] for phrase in tool.selection_keywords for word in words(phrase)}
+    return bool(said & named) or fold(text) in {fold(phrase) for phrase in tool.selection_keywords}

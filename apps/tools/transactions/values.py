@@ -1,0 +1,172 @@
+"""What a message says about the arguments of one tool. Deterministic; a model is asked elsewhere.
+
+A value is read only where the shape tells: an enumeration's word, a number, an amount, a date, an
+identifier. Free text is taken as it stands, and only for the argument that was asked.
+"""
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from apps.runtime.dialogue import Sense
+from apps.runtime.identifiers import answer_value
+from apps.runtime.text import fold, words
+from apps.tools.config import Argument, ToolConfig
+from apps.tools.validation import Refused, value_check
+
+Extract = Callable[[str, str], Any]
+"""(argument, text) -> the value its configured extraction reads, ``None`` for none."""
+
+# A number an amount of money or a count is written as: "R$ 1.234,56", "71.99", "-3".
+_NUMBER = re.compile(r"(?<![\w.,])-?(?:R\$\s*)?\d[\d.,]*(?![\w])")
+_IDENTIFIER = re.compile(r"(?<![\w<])[A-Za-z0-9][\w./-]*\d[\w./-]*|<[A-Z_]+_\d+>")
+MIN_DIGITS = 3
+"""An identifier that begins with a digit has so many of them: "2 dias", "2a via" are none."""
+MAX_FREE_TEXT = 500
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is read for: the tool, its open arguments, those it may correct, the one asked.
+
+    ``identifiers``: arguments that name something (a canonical key feeds them); they are read from
+    any place in the message. ``customer``: those that name the customer; never read from a message.
+    """
+
+    tool: ToolConfig
+    open: tuple[str, ...]
+    known: Mapping[str, Any]
+    asked: str
+    identifiers: Collection[str]
+    customer: Collection[str]
+
+
+def values_said(asked: Asked, text: str, sense: Sense, extract: Extract) -> dict[str, Any]:
+    """Return argument -> value that ``text`` plainly says, in the declared types.
+
+    First the configured extraction, then the shape. An open argument is filled; a known one is
+    corrected only when the message names it ("o motivo é outro") or it is the only identifier.
+    """
+    found: dict[str, Any] = {}
+    wanted = [name for name in asked.tool.args_schema if name not in asked.customer]
+    for name in wanted:
+        value = extract(name, text)
+        if value is None:
+            value = _named(asked.tool.args_schema[name], name, text)
+        if value is None and name in asked.open:
+            value = _shaped(asked, name, text)
+        if value is None and name in asked.known and name in asked.identifiers:
+            value = _lone_identifier(asked, name, text)
+        typed = _typed(asked.tool.args_schema[name], value)
+        if typed is not None and asked.known.get(name) != typed:
+            found[name] = typed
+    if asked.asked and asked.asked not in found and asked.asked in asked.open:
+        free = _free(asked, text, sense, found)
+        if free is not None:
+            found[asked.asked] = free
+    return found
+
+
+def _typed(argument: Argument, value: Any) -> Any:
+    if value is None or value == "":
+        return None
+    try:
+        return value_check(argument, value)
+    except Refused:
+        return None
+
+
+def _named(argument: Argument, name: str, text: str) -> Any:
+    """Return the value after the argument's own name: "o motivo é defeito", "pedido: 9001"."""
+    for label in (argument.label, name, *argument.aliases):
+        if not label:
+            continue
+        spelled = re.escape(fold(label)).replace("_", r"[_\s]")
+        pattern = rf"\b{spelled}\b\s*(?:certo\s+|correto\s+|right\s+)?(?::|=|\be\b|\bis\b|\bes\b|\bera\b)\s*(.+)$"
+        match = re.search(pattern, fold(text))
+        if match and match[1].strip():
+            # Folding keeps the length of composed text, so the original words are cut out by place.
+            start = match.start(1) if len(fold(text)) == len(text) else 0
+            said = text[start:].strip() if start else match[1].strip()
+            said = re.split(r"[,;\n]\s*", said)[0].strip(" .!")
+            if argument.type != "string":
+                number = _NUMBER.search(said)
+                return number_read(number[0], argument.type) if number else None
+            identifier = _IDENTIFIER.search(said)
+            return identifier[0].rstrip(".") if identifier and _names(identifier[0]) else said
+    return None
+
+
+def _shaped(asked: Asked, name: str, text: str) -> Any:
+    argument = asked.tool.args_schema[name]
+    if argument.enum:
+        said = f" {' '.join(words(text))} "
+        hits = [value for value in argument.enum if f" {' '.join(words(value))} " in said]
+        return hits[0] if len(hits) == 1 and argument.type != "array" else None
+    if argument.type in ("integer", "number"):
+        if name != asked.asked and len(asked.open) > 1:
+            return None
+        numbers = _NUMBER.findall(text)
+        return number_read(numbers[0], argument.type) if len(numbers) == 1 else None
+    if argument.type == "string" and name in asked.identifiers:
+        return _lone_identifier(asked, name, text)
+    return None
+
+
+def _lone_identifier(asked: Asked, name: str, text: str) -> str | None:
+    """Return the one identifier in ``text``; none when there are several, or two places for it."""
+    rivals = [other for other in asked.open if other in asked.identifiers and other != name]
+    if rivals and name != asked.asked:
+        return None
+    if (whole := answer_value(text)) and _names(whole):
+        return whole
+    found: list[str] = list(
+        dict.fromkeys(m.rstrip(".-/") for m in _IDENTIFIER.findall(text) if _names(m))
+    )
+    if len(found) != 1:
+        return None
+    if found[0].startswith("<") and not asked.tool.args_schema[name].restricted:
+        return None
+    return found[0]
+
+
+def _names(token: str) -> bool:
+    """Whether ``token`` names something: a placeholder, "PED-77", or a number of some length."""
+    if token.startswith("<") or token[0].isalpha():
+        return True
+    return sum(char.isdigit() for char in token) >= MIN_DIGITS
+
+
+def _free(asked: Asked, text: str, sense: Sense, found: Mapping[str, Any]) -> str | None:
+    """Return the whole message as the answer to the question for a text, when it can be one."""
+    argument = asked.tool.args_schema[asked.asked]
+    if argument.type != "string" or argument.enum or asked.asked in asked.identifiers:
+        return None
+    if found or sense.abandons or sense.stops or sense.requests or sense.yes or sense.no:
+        return None
+    said = text.strip()
+    return said[:MAX_FREE_TEXT] if words(said) else None
+
+
+def number_read(text: str, kind: str) -> int | str | None:
+    """Return a number as people write it, as exact text (or an integer); ``None`` when unclear.
+
+    "1.234,56" and "1,234.56" are 1234.56, "71,99" is 71.99; "1.234" is one thousand two hundred and
+    thirty-four (the Brazilian point), "71.99" is a decimal.
+    """
+    digits = re.sub(r"[^\d.,-]", "", text).rstrip(".,")
+    point, comma = digits.rfind("."), digits.rfind(",")
+    if point >= 0 and comma >= 0:
+        decimal = max(point, comma)
+        whole = re.sub(r"[.,]", "", digits[:decimal])
+        digits = f"{whole}.{digits[decimal + 1 :]}"
+    elif comma >= 0:
+        digits = digits.replace(",", ".") if digits.count(",") == 1 else digits.replace(",", "")
+    elif digits.count(".") > 1 or re.fullmatch(r"-?[1-9]\d{0,2}\.\d{3}", digits):
+        digits = digits.replace(".", "")
+    if not re.fullmatch(r"-?\d+(\.\d+)?", digits):
+        return None
+    if kind == "integer":
+        return int(digits) if "." not in digits else None
+    return digits if "." in digits else int(digits)
