@@ -1,12 +1,16 @@
 """Kinds: tool server, tool, parameter mapping, workflow."""
 
-import re
+import json
 from typing import Annotated, Any, ClassVar, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, model_validator
 
 from apps.runtime.config import BindingTo, Config, KindConfig, RefTo
 from apps.runtime.i18n import gettext_noop as _
+from apps.runtime.numbers import Inexact, decimal_read, whole_read
+from apps.tools.patterns import PatternInvalid, pattern
+from apps.tools.workflows.checking import problems
 
 
 class ToolServerConfig(KindConfig):
@@ -98,10 +102,17 @@ class Extraction(Config):
         "",
         max_length=500,
         title=_("Pattern"),
-        description=_("Regular expression of regex, hybrid."),
+        description=_("Regular expression of regex, hybrid; RE2: no look-around, no references."),
     )
     group: int = Field(
         0, ge=0, le=20, title=_("Group"), description=_("Which group of the pattern is the value.")
+    )
+    year: Literal["this", "past", "future"] = Field(
+        "this",
+        title=_("Year"),
+        description=_(
+            "Of a date without one: this year, or the nearest that is past or still to come."
+        ),
     )
     description: str = Field(
         "", title=_("Description"), description=_("What a model is to look for.")
@@ -110,12 +121,12 @@ class Extraction(Config):
     @model_validator(mode="after")
     def _pattern_reads(self) -> "Extraction":
         if self.strategy in ("regex", "hybrid"):
-            try:
-                compiled = re.compile(self.pattern)
-            except re.error as error:
-                raise ValueError(f"pattern is no regular expression: {error}") from None
             if not self.pattern:
                 raise ValueError(f"{self.strategy} needs a pattern")
+            try:
+                compiled = pattern(self.pattern)
+            except PatternInvalid as error:
+                raise ValueError(f"pattern is no regular expression: {error}") from None
             if self.group > compiled.groups:
                 raise ValueError(f"pattern has {compiled.groups} groups, group is {self.group}")
         return self
@@ -172,12 +183,59 @@ class Argument(Config):
         description=_("Further rules for the value, as the server declares them."),
     )
 
+    @model_validator(mode="after")
+    def _source_is_whole(self) -> "Argument":
+        if self.source == "secret" and (self.type != "string" or not self.secret):
+            raise ValueError("source secret needs the name of a binding in secret, and type string")
+        if self.items and self.type != "array":
+            raise ValueError("items is for type array")
+        if self.source == "constant":
+            self.constant_value()
+        if self.json_schema:
+            # Schemas are seldom given, and the library takes a while to import.
+            from apps.tools.schemas import Schema, SchemaInvalid
+
+            try:
+                Schema(self.json_schema)
+            except SchemaInvalid as error:
+                raise ValueError(f"json_schema: {error}") from None
+        return self
+
+    @property
+    def for_model(self) -> bool:
+        """Whether a model may fill it; otherwise it does not see it and is overwritten."""
+        return self.source in ("auto", "model")
+
+    def constant_value(self) -> Any:
+        """Return ``constant`` in the argument's type. Raises ``ValueError``."""
+        if self.type == "string":
+            return self.constant
+        wrong = f"constant is no {self.type}, written as in JSON"
+        try:
+            value = json.loads(self.constant, parse_float=decimal_read, parse_int=whole_read)
+        except ValueError:
+            raise ValueError(wrong) from None
+        if value is None and self.nullable:
+            return None
+        kinds: dict[str, tuple[type, ...]] = {
+            "integer": (int,),
+            "number": (int, float),
+            "boolean": (bool,),
+            "array": (list,),
+            "object": (dict,),
+        }
+        if not isinstance(value, kinds[self.type]) or isinstance(value, Inexact):
+            raise ValueError(wrong)
+        if isinstance(value, bool) and self.type != "boolean":
+            raise ValueError(wrong)
+        return value
+
 
 class CachePolicy(Config):
     """Whether an answer may be reused."""
 
     enabled: bool = Field(False, title=_("Enabled"), description=_("Only for read-only tools."))
-    ttl_seconds: int = Field(300, ge=1, title=_("Seconds"), description=_("How long."))
+    ttl_seconds: int = Field(300, ge=1, le=86_400, title=_("Seconds"), description=_("How long."))
 
 
 class RetryPolicy(Config):
@@ -228,7 +286,7 @@ class Response(Config):
         "",
         max_length=4000,
         title=_("Template"),
-        description=_("Jinja text over result and arguments; empty: the agent composes."),
+        description=_("With {result.FIELD} and {arguments.NAME}; empty: the agent composes."),
         json_schema_extra={"widget": "text"},
     )
     direct: bool = Field(
@@ -241,7 +299,8 @@ class Response(Config):
 class PinnedContract(Config):
     """What the server declared when the tool was accepted: everything a model sees of it.
 
-    ``sha256`` is that of name, description, input schema, output schema and annotations.
+    ``sha256`` is that of name, title, description, input schema, output schema and annotations; see
+    ``contracts.hashing``.
     """
 
     sha256: str = Field("", max_length=64, title=_("Hash"), description=_("Of the whole contract."))
@@ -428,25 +487,59 @@ class ParameterMappingConfig(KindConfig):
         title=_("Extraction"),
         description=_("Argument → how it is read out of the customer's message."),
     )
+    time_zone: str = Field(
+        "",
+        max_length=60,
+        title=_("Time zone"),
+        description=_(
+            "In _global: where it is today and tomorrow, e.g. America/Sao_Paulo; empty: the installation's."
+        ),
+    )
+
+    @model_validator(mode="after")
+    def _time_zone_exists(self) -> "ParameterMappingConfig":
+        if self.time_zone:
+            try:
+                ZoneInfo(self.time_zone)
+            except (ZoneInfoNotFoundError, ValueError, OSError):
+                raise ValueError("time_zone names no time zone") from None
+        return self
 
 
 class WorkflowPause(Config):
     """A node that waits for the customer."""
 
-    key: str = Field("", title=_("Key"), description=_("Name the answer gets, as input.KEY."))
-    question: str = Field("", title=_("Question"), description=_("What the customer is asked."))
+    key: str = Field(
+        "",
+        pattern=r"^([A-Za-z_][A-Za-z0-9_]{0,59})?$",
+        title=_("Key"),
+        description=_("Name the answer gets, as $.input.KEY; empty: the node does not ask."),
+    )
+    question: str = Field(
+        "",
+        max_length=2000,
+        title=_("Question"),
+        description=_("What the customer is asked; may have {input.NAME}, {nodes.NODE.FIELD}."),
+        json_schema_extra={"widget": "text"},
+    )
     allowed_values: list[str] = Field(
         default_factory=list,
         title=_("Accepted values"),
         description=_("Empty: any text. Otherwise only these, accents and case do not matter."),
     )
     reprompt: str = Field(
-        "", title=_("Question again"), description=_("After an answer that is none of them.")
+        "",
+        max_length=2000,
+        title=_("Question again"),
+        description=_("After an answer that is none of them; empty: the question."),
     )
 
 
 class WorkflowNode(Config):
-    """One thing a workflow does. Nodes run in the order of their edges."""
+    """One thing a workflow does. Nodes run in the order of their edges.
+
+    With a tool and a pause: the tool first, then the question, so that an answer never calls it again.
+    """
 
     id: str = Field(
         pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,59}$", title=_("Node"), description=_("Unique name.")
@@ -468,16 +561,38 @@ class WorkflowNode(Config):
     )
     next: str = Field("", title=_("Next node"), description=_("Empty: the workflow ends here."))
     otherwise: str = Field(
-        "", title=_("Otherwise"), description=_("Next node when the condition is not met.")
+        "",
+        title=_("Otherwise"),
+        description=_("Next node when the condition is not met; empty: the next node."),
     )
     on_failure: str = Field(
         "",
         title=_("On failure"),
         description=_("Next node when the tool failed; empty: compensate and end."),
     )
-    retries: int = Field(0, ge=0, le=10, title=_("Retries"), description=_("Of a failing tool."))
+    retries: int = Field(
+        0,
+        ge=0,
+        le=10,
+        title=_("Retries"),
+        description=_("Of a failing tool that only reads or is idempotent; no other is retried."),
+    )
+    backoff_ms: int = Field(
+        250,
+        ge=0,
+        le=10_000,
+        title=_("Pause before a retry"),
+        description=_("Milliseconds; twice as long before each further one, at most 10 seconds."),
+    )
     timeout_seconds: float | None = Field(
         None, gt=0, le=600, title=_("Timeout"), description=_("Seconds; empty: the tool's.")
+    )
+    at_most_once: bool = Field(
+        False,
+        title=_("At most once"),
+        description=_(
+            "For an action that is not idempotent: when nobody knows how it ended, the workflow stops instead of sending it again."
+        ),
     )
     compensate_tool: Annotated[str, RefTo("tool")] = Field(
         "", title=_("Compensation"), description=_("Called when a later node fails for good.")
@@ -485,7 +600,7 @@ class WorkflowNode(Config):
     compensate_params: dict[str, str] = Field(
         default_factory=dict,
         title=_("Compensation parameters"),
-        description=_("Argument → value or path."),
+        description=_("Argument → value or path; $.nodes.NODE of the node itself too."),
     )
     pause: WorkflowPause = Field(
         default_factory=WorkflowPause,
@@ -505,26 +620,28 @@ class WorkflowConfig(KindConfig):
     enabled: bool = Field(True, title=_("Enabled"), description=_("Off: it is not started."))
     start: str = Field(title=_("First node"), description=_("Where it begins."))
     nodes: list[WorkflowNode] = Field(
-        default_factory=list, title=_("Nodes"), description=_("What it does.")
+        default_factory=list, max_length=200, title=_("Nodes"), description=_("What it does.")
+    )
+    repeat_seconds: int = Field(
+        3600,
+        ge=0,
+        le=604_800,
+        title=_("Same request"),
+        description=_(
+            "So many seconds the same request of the same customer is answered from the first run; 0: it is carried out again."
+        ),
     )
     done_text: str = Field(
         "",
         max_length=2000,
         title=_("Closing text"),
-        description=_("Said at the end, with {nodes.NODE.FIELD}; empty: the agent composes."),
+        description=_(
+            "Said at the end, with {input.NAME}, {nodes.NODE.FIELD}; empty: the agent composes."
+        ),
     )
 
     @model_validator(mode="after")
-    def _nodes_exist(self) -> "WorkflowConfig":
-        ids = [node.id for node in self.nodes]
-        if len(ids) != len(set(ids)):
-            raise ValueError("two nodes have the same id")
-        named = [("start", self.start)] + [
-            (f"{node.id}.{field}", getattr(node, field))
-            for node in self.nodes
-            for field in ("next", "otherwise", "on_failure")
-        ]
-        for place, target in named:
-            if target and target not in ids:
-                raise ValueError(f"{place} names a node that there is not: {target}")
+    def _can_be_run(self) -> "WorkflowConfig":
+        if found := problems(self.start, self.nodes, self.done_text):
+            raise ValueError("; ".join(found))
         return self

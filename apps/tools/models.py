@@ -10,10 +10,18 @@ from apps.tools.config import (
     WorkflowConfig,
 )
 
+# ``X as X``: Django finds an app's models here.
+from apps.tools.cache_models import ToolAnswer as ToolAnswer
 from apps.tools.contract_models import SeenTool as SeenTool
 from apps.tools.contract_models import ServerState as ServerState
 from apps.tools.contract_models import ToolMock as ToolMock
 from apps.tools.contract_models import ToolQuarantine as ToolQuarantine
+from apps.tools.invocation_models import ToolInvocation as ToolInvocation
+from apps.tools.oauth_models import ToolClient as ToolClient
+from apps.tools.oauth_models import ToolConnection as ToolConnection
+from apps.tools.oauth_models import ToolSignIn as ToolSignIn
+from apps.tools.workflow_models import WorkflowNodeRun as WorkflowNodeRun
+from apps.tools.workflow_models import WorkflowRun as WorkflowRun
 
 
 class ParameterMapping(ConfigItem):
