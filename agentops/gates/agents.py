@@ -22,8 +22,8 @@ Naming = tuple[str, str, str, str]
 @release_gate(
     title=gettext_lazy("Agents nobody reaches"),
     description=gettext_lazy(
-        "An intent, a member, a state policy or the default leads to every agent, or it has members"
-        " itself."
+        "An intent, a member, a delegation, a state policy or the default leads to every agent, or it"
+        " has members itself."
     ),
     level="warn",
 )
@@ -36,7 +36,7 @@ def unreachable_agents(context: GateContext) -> list[Problem]:
             kind="agent",
             slug=slug,
             message=_(
-                "agent %(slug)s: no intent, member, state policy or default leads to it; only a client"
+                "agent %(slug)s: no intent, member, delegation, state policy or default leads to it; only a client"
                 " that asks for it by name reaches it."
             )
             % {"slug": slug},
@@ -56,6 +56,8 @@ def leading(release: Release) -> Iterator[Naming]:
         if agent.may_answer:
             for index, member in enumerate(agent.members):
                 yield "agent", slug, f"members[{index}]", member
+            for index, delegate in enumerate(agent.delegates):
+                yield "agent", slug, f"delegates[{index}].agent", delegate.agent
     states = _states_set(release)
     for slug, policy in release.all(StatePolicyConfig).items():
         if policy.state in states:

@@ -8,6 +8,7 @@ import pytest
 
 from agentops.demo_data import FOLDER
 from agentops.gates.agents import agents_in_service, unreachable_agents
+from agentops.gates.delegation import delegates_ready
 from agentops.gates.intents import intents_overlap, intents_shadowed
 from agentops.gates.items import kinds_named, missing_owners, unused_items
 from agentops.gates.states import next_states_exist
@@ -79,6 +80,7 @@ def changed(key: str, **fields: Any) -> Items:
 
 GATES = (
     schema, references_resolve, next_states_exist, unreachable_agents, agents_in_service,
+    delegates_ready,
     intents_overlap, intents_shadowed, arguments_filled, actions_confirmed, contract_pins,
     unused_items, missing_owners, prompt_variables, translations,
 )  # fmt: skip
@@ -439,3 +441,78 @@ def test_gates__five_times_the_items__take_about_five_times_as_long() -> None:
     small, large = _seconds(200), _seconds(1_000)
     assert large < 12 * small, (small, large)
     assert large < 2, large
+
+
+# -- delegation --------------------------------------------------------------------------------
+def asking(outputs: list[str] | None = None, **delegate: Any) -> Items:
+    """Bills asks orders, which reports ``outputs``."""
+    entry = {"kind": "scoped", "agent": "orders", "purpose": "Orders.", **delegate}
+    return {
+        **changed("agent:bills", delegates=[entry]),
+        **changed("agent:orders", outputs=outputs or []),
+    }
+
+
+@pytest.mark.parametrize(
+    ("outputs", "speaks", "missing"),
+    [
+        ([], False, "no outputs"),
+        ([], True, "no outputs"),
+        (["findings"], False, "answered"),
+        (["answered", "openQuestions"], False, "findings"),
+        (["answered", "findings"], True, "interactionSummary"),
+    ],
+)
+def test_delegates__sub_agent_that_hands_back_too_little__blocks(
+    outputs: list[str], speaks: bool, missing: str
+) -> None:
+    (problem,) = delegates_ready(context(asking(outputs, speaks=speaks)))
+    assert (problem.kind, problem.slug, problem.path) == ("agent", "orders", "outputs")
+    assert problem.level == "block"
+    assert missing in problem.message
+
+
+@pytest.mark.parametrize(
+    ("outputs", "delegate"),
+    [
+        (["answered", "findings"], {}),
+        (["answered", "interactionSummary"], {"speaks": True}),
+        ([], {"kind": "consult"}),
+        ([], {"kind": "sub_conversation"}),
+    ],
+)
+def test_delegates__that_hand_back_what_is_needed__pass(
+    outputs: list[str], delegate: Mapping[str, Any]
+) -> None:
+    assert delegates_ready(context(asking(outputs, **delegate))) == []
+
+
+def test_delegates__asking_oneself_without_a_purpose__is_found() -> None:
+    entry = {"kind": "consult", "agent": "bills"}
+    found = delegates_ready(context(changed("agent:bills", delegates=[entry])))
+    assert [(p.path, p.level) for p in found] == [
+        ("delegates[0]", "block"), ("delegates[0].purpose", "warn"),
+    ]  # fmt: skip
+
+
+def test_delegates__function_or_role_that_is_there_already__blocks() -> None:
+    twice = [
+        {"kind": "sub_conversation", "agent": a, "role": "r", "purpose": "p"}
+        for a in ("orders", "door")
+    ]
+    found = delegates_ready(context(changed("agent:bills", delegates=twice)))
+    assert [(p.path, p.level) for p in found] == [("delegates[1].role", "block")]
+    same = {"kind": "consult", "agent": "orders", "purpose": "p"}
+    taken = changed("agent:bills", delegates=[same], tools=["get_bill", "consult_orders"])
+    assert places(delegates_ready(context(taken))) == [("agent", "bills", "delegates[0]")]
+
+
+def test_unreachable__agent_that_another_one_asks__is_reached() -> None:
+    items = {
+        **changed("agent:bills", delegates=[{"kind": "consult", "agent": "alone"}]),
+        "agent:alone": {"prompt": "main"},
+    }
+    assert unreachable_agents(context(items)) == []
+    retired = {"lifecycle": {"status": "retired", "retired_on": "2026-01-01"}, "prompt": "main"}
+    (problem, *_) = agents_in_service(context({**items, "agent:alone": retired}))
+    assert (problem.path, problem.level) == ("delegates[0].agent", "block")

@@ -184,7 +184,7 @@ class AgentConfig(KindConfig):
     delegates: list[Delegate] = Field(
         default_factory=list,
         title=_("Delegates"),
-        description=_("Agents that this one may ask; needs tool use model."),
+        description=_("Agents that this one may ask, and how."),
     )
     consult_prefix: str = Field(
         "consult_",
@@ -331,6 +331,13 @@ class ModelProfileConfig(KindConfig):
         le=10,
         title=_("Retries"),
         description=_("After 429, 5xx and broken connections."),
+    )
+    message_shape: Literal["", "tools", "plain"] = Field(
+        "",
+        title=_("Message shape"),
+        description=_(
+            "tools: with functions. plain: for a server that knows none; results are sent as text. Empty: as in the profile 'default'."
+        ),
     )
     prices: Prices = Field(
         default_factory=Prices, title=_("Prices"), description=_("USD per million tokens.")

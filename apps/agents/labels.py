@@ -153,10 +153,15 @@ UNSPOKEN = frozenset({
 })  # fmt: skip
 
 SAYINGS: dict[str, tuple[str, str]] = {
+    "open_other": (
+        "Ficou ainda um ponto em aberto; posso continuar com ele.",
+        "One point is still open; I can go on with it.",
+    ),
     "yes": ("sim", "yes"),
     "no": ("não", "no"),
     "none": ("nenhum registro", "no records"),
     "more": ("e mais {count}", "and {count} more"),
+    "open": ("Ainda vou ver com você: {items}.", "Still to look at with you: {items}."),
     "nothing": (
         "Não tenho essa informação no momento.",
         "I do not have that information right now.",

@@ -17,6 +17,7 @@ TEMPERATURE = 0.2
 MAX_TOKENS = 2048
 TIMEOUT_SECONDS = 120.0
 MAX_RETRIES = 2
+MESSAGE_SHAPE = "tools"
 _MILLION = Decimal(1_000_000)
 _CENT_FRACTION = Decimal("0.00000001")
 CHARS_PER_TOKEN = 4
@@ -59,6 +60,9 @@ def _merged(name: str, named: ModelProfileConfig, default: ModelProfileConfig) -
         max_retries=_first(named.max_retries, default.max_retries, MAX_RETRIES),
         prices=_prices(named, default, inherits=same_provider and model == default.model),
         script=tuple(named.script or (default.script if same_provider else ())),
+        message_shape=named.message_shape
+        or (default.message_shape if same_provider else "")
+        or MESSAGE_SHAPE,
         delay_ms=named.delay_ms or (default.delay_ms if same_provider else 0),
     )
 

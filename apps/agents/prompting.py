@@ -1,22 +1,27 @@
-"""What a model is told: system prompt, memory, the customer's message, evidence.
+"""What instructs a model: the system prompt, the rules, what holds in this conversation.
 
 The system message alone instructs. Everything else is data, and everything is masked.
 """
 
 import re
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Template
 
-from apps.agents.config import AgentConfig, PromptConfig
-from apps.agents.evidence import Mask, evidence_messages, inert_json
+from apps.agents.config import PromptConfig
+from apps.agents.evidence import Mask, inert_json, masked_value
 from apps.agents.template import template_check as template_check
 from apps.agents.template import template_compile, template_render
-from apps.runtime.ports import ModelMessage
 from apps.runtime.release import Release
-from apps.runtime.turn import CANONICAL_KEYS, Route, ToolCall, Turn
+from apps.runtime.turn import CANONICAL_KEYS, Route, Turn
+
+if TYPE_CHECKING:
+    from apps.agents.history import Scene
 
 MAX_GUIDANCE_CHARS = 1_000
+# How many of the newest actions a model is told.
+MAX_LEDGER = 10
 # Who the customer is, not what it is about: a model has no use for the full number (the parameter
 # mapping fills tool arguments), so it sees the last digits.
 PERSONAL_KEYS = ("customer_key", "account_key")
@@ -32,55 +37,65 @@ _EVIDENCE_RULE = (
     " that you do not have the information. Never fill a gap with a guess."
 )
 _ACTION_RULE = "Never say that something was done unless a tool message shows that it was done."
+_LEDGER_RULE = (
+    "These actions were carried out, or tried, in this conversation. They are facts from the records:"
+    " never deny one, never start one again because it is no longer talked about."
+)
 _MASK_RULE = (
     "Marks such as <CPF_1> stand for protected values. Repeat them unchanged; never ask for the"
     " value behind them."
 )
 
 
-def build_messages(
-    turn: Turn,
-    agent: AgentConfig,
-    prompt: PromptConfig,
-    calls: Sequence[ToolCall],
-    *,
-    mask: Mask,
-) -> tuple[ModelMessage, ...]:
-    """Return the request of ``turn``: system, memory, the customer's text, then ``calls`` as data.
+def system_text(turn: Turn, scene: "Scene", mask: Mask) -> str:
+    """Return what instructs the agent of ``scene``: its prompt, the rules, what holds now.
 
-    ``mask`` is applied to every text but the tenant's own prompt (see ``vault_mask``). The turn
-    must be routed.
+    ``mask`` is applied to all but the tenant's own prompt. The turn must be routed.
     """
-    memory = [
-        ModelMessage(role=line.role, content=mask(line.text)) for line in turn.memory if line.text
-    ]
-    return (
-        ModelMessage(role="system", content=_system(turn, agent, prompt, mask)),
-        *memory,
-        ModelMessage(role="user", content=mask(turn.text)),
-        *evidence_messages(calls, mask),
-    )
-
-
-def _system(turn: Turn, agent: AgentConfig, prompt: PromptConfig, mask: Mask) -> str:
     route = turn.route
     if route is None:
         raise ValueError("a turn is prompted after it is routed")
     context = visible_context(turn, mask)
     text = template_render(
-        _template(turn.release, agent.prompt, prompt),
+        _template(turn.release, scene.agent.prompt, scene.prompt),
         {
-            "agent": route.agent,
+            "agent": scene.slug,
             "intent": route.intent,
-            "domain": route.domain or agent.domain,
-            "language": prompt.language,
+            "domain": route.domain or scene.agent.domain,
+            "language": scene.prompt.language,
             "business_context": context,
         },
     )
-    parts = [text.strip(), *_rules(prompt), _context_line(route, context)]
-    if turn.guidance:
+    parts = [text.strip(), *_rules(scene.prompt), _context_line(route, context)]
+    if scene.ledger and (done := _ledger(turn, mask)):
+        parts.append(done)
+    parts.extend(mask(note) for note in scene.notes)
+    if scene.guided and turn.guidance:
         parts.append(_guidance(turn.guidance, mask))
     return "\n\n".join(part for part in parts if part)
+
+
+def _ledger(turn: Turn, mask: Mask) -> str:
+    """Return the actions this conversation carried out, as data; "" for none.
+
+    They come from what was recorded, so that no window or summary can lose them (field case 8.6).
+    """
+    done: list[dict[str, Any]] = [
+        {
+            "tool": evidence.tool,
+            "status": evidence.status,
+            "about": evidence.resource,
+            **dict(evidence.summary),
+        }
+        for evidence in turn.dialogue.evidence[-MAX_LEDGER:]
+    ]
+    last = turn.dialogue.last_transaction
+    if last is not None and last.tool not in {entry["tool"] for entry in done}:
+        done.append({"tool": last.tool, "status": last.status, "reason": last.reason})
+    if not done:
+        return ""
+    kept = [{key: value for key, value in entry.items() if value != ""} for entry in done]
+    return f"{_LEDGER_RULE}\nActions: {inert_json(masked_value(kept, mask))}"
 
 
 def _template(release: Release, slug: str, prompt: PromptConfig) -> Template:

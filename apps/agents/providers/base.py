@@ -12,7 +12,8 @@ from apps.runtime.ports import ModelMessage, ModelReply
 class ModelProfile:
     """A profile with everything inherited filled in.
 
-    ``address`` and ``credential`` are names of bindings; ``max_retries`` counts calls after the first.
+    ``address`` and ``credential`` are names of bindings; ``max_retries`` counts calls after the first;
+    ``message_shape`` is a name of ``shapes.SHAPES``.
     """
 
     name: str
@@ -27,6 +28,7 @@ class ModelProfile:
     prices: Prices
     script: tuple[str, ...] = ()
     delay_ms: int = 0
+    message_shape: str = "tools"
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,9 @@ import httpx2
 import openai
 from openai import AsyncOpenAI
 
-from apps.agents.providers.base import ModelProfile, ProviderCall, message_dump
+from apps.agents.providers.base import ModelProfile, ProviderCall
 from apps.agents.providers.chunks import Assembly
+from apps.agents.providers.shapes import SHAPES
 from apps.agents.providers.waiting import retry_after, wait_seconds
 from apps.runtime.ports import ModelFailed, ModelReply
 
@@ -149,14 +150,14 @@ class OpenAICompatible:
         renamed = "max_tokens" in unknown
         parameters: dict[str, Any] = {
             "model": profile.model,
-            "messages": [message_dump(message) for message in call.messages],
+            "messages": SHAPES[profile.message_shape](call.messages),
             "temperature": profile.temperature,
             "max_completion_tokens" if renamed else "max_tokens": profile.max_tokens,
             "stream": True,
         }
         if "stream_options" not in unknown:
             parameters["stream_options"] = {"include_usage": True}
-        if call.tools:
+        if call.tools and profile.message_shape == "tools":
             parameters["tools"] = [dict(tool) for tool in call.tools]
         return parameters
 

@@ -8,13 +8,14 @@ import asyncio
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 from apps.agents.phrasing import compose, nothing_to_say
 from apps.agents.profiles import tokens_estimate
 from apps.agents.providers.base import ProviderCall
-from apps.agents.tooling import stems
+from apps.agents.tooling import mentions, stems
 from apps.runtime.canonical import canonical_json
 from apps.runtime.ports import ModelFailed, ModelMessage, ModelReply, ModelToolCall
 from apps.runtime.turn import Usage
@@ -24,6 +25,7 @@ _LANGUAGE = re.compile(r"^Language: ([A-Za-z-]+)", re.MULTILINE)
 _DEFAULT_LANGUAGE = "pt-BR"
 # A message asks for a tool when it shares this many telling words with the tool's description.
 CLEAR_MATCH = 2
+_EVIDENCE = "{evidence}"
 _TELLING_LENGTH = 4
 _FAILURES = ("auth", "wrong_model", "rate_limited", "timeout", "content_filter", "broken")
 
@@ -34,13 +36,21 @@ class Scripted:
     The n-th request of a turn gets the n-th script entry, later ones the last. An entry is text, or
     a JSON object: ``{"text", "finish_reason"}``, ``{"tool_calls": [{"name", "arguments"}]}`` or
     ``{"error": code}``, which raises ``ModelFailed``.
+
+    In a script with conditions the first entry that fits is played, and without one the evidence is
+    said: ``when`` are words that the last message said to it must have, ``noted`` a piece of what
+    the system tells it, ``after`` the function that was answered last ("" for none yet). A text
+    with ``{evidence}`` in it has the results said there.
     """
 
     async def complete(self, call: ProviderCall) -> ModelReply:
         if call.profile.delay_ms:
             await asyncio.sleep(call.profile.delay_ms / 1000)
         script = call.profile.script
-        if script:
+        if any(_conditions(entry) for entry in script):
+            fitting = next((entry for entry in script if _fits(entry, call.messages)), "")
+            reply = _filled(_played(fitting, call.ordinal), call) if fitting else _composed(call)
+        elif script:
             reply = _played(script[min(call.ordinal, len(script) - 1)], call.ordinal)
         else:
             reply = _composed(call)
@@ -53,6 +63,34 @@ class Scripted:
             model=call.profile.model or NAME,
             metadata={"no_model": True},
         )
+
+
+def _conditions(entry: str) -> Mapping[str, Any]:
+    step = _script_object(entry) or {}
+    return {key: step[key] for key in ("when", "noted", "after") if key in step}
+
+
+def _fits(entry: str, messages: Sequence[ModelMessage]) -> bool:
+    """Whether all conditions of ``entry`` hold for the request; one without any always fits."""
+    found = _conditions(entry)
+    asked, _after = _since_last_user(messages)
+    last = messages[-1].name if messages and messages[-1].role == "tool" else ""
+    if "after" in found and found["after"] != last:
+        return False
+    if "noted" in found and not any(
+        found["noted"] in message.content for message in messages if message.role == "system"
+    ):
+        return False
+    return mentions(stems(asked), str(found["when"])) if "when" in found else True
+
+
+def _filled(reply: ModelReply, call: ProviderCall) -> ModelReply:
+    """Return ``reply`` with what the tools answered said in the place of ``{evidence}``."""
+    if _EVIDENCE not in reply.text:
+        return reply
+    tools = [message for message in call.messages if message.role == "tool"]
+    said = compose(_results(tools), language=_language(call.messages))
+    return replace(reply, text=reply.text.replace(_EVIDENCE, said).strip())
 
 
 def _played(entry: str, ordinal: int) -> ModelReply:

@@ -1,15 +1,18 @@
 """The model asks for tools: what runs, what does not, and how it ends."""
 
+import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 
-from apps.agents.loop import MAX_CALLS_ANSWERED, MAX_CALLS_PER_REPLY, converse
+from apps.agents.history import History
+from apps.agents.loop import MAX_CALLS_ANSWERED, MAX_CALLS_PER_REPLY, Asking, converse
 from apps.agents.tests.builders import INVOICE, Tools, asks, failed, routed_turn
 from apps.agents.tooling import ToolInfo
 from apps.runtime.ports import ModelFailed, ModelMessage, ModelReply, ModelToolCall
 from apps.runtime.testing import FakeModel
-from apps.runtime.turn import ToolCall
+from apps.runtime.turn import Draft, ToolCall
 
 READ = ToolInfo("consultar_fatura", description="Consulta a fatura")
 OTHER = ToolInfo("consultar_plano")
@@ -19,17 +22,18 @@ CANCEL = ToolInfo("cancelar", action=True, confirmation_required=True)
 ALL = (READ, OTHER, SWAP, RETURN, CANCEL)
 
 
-async def talk(model, tools, infos=ALL, *, rounds=4, turn=None):
-    return await converse(
-        turn or routed_turn(),
-        [ModelMessage("system", "s"), ModelMessage("user", "oi")],
+async def talk(model, tools, infos=ALL, *, rounds=4, turn=None, **options):
+    opening = [ModelMessage("system", "s"), ModelMessage("user", "oi")]
+    asking = Asking(
         profile="default",
         infos={info.slug: info for info in infos},
         max_rounds=rounds,
         tools=tools,
         models=model,
         mask=lambda text: text,
+        **options,
     )
+    return await converse(turn or routed_turn(), History(opening), asking)
 
 
 def answers(model, request=-1):
@@ -288,3 +292,114 @@ async def test_loop__model_that_fails_after_a_tool__keeps_what_was_collected():
     end = await talk(Failing(asks(("consultar_fatura", ""))), Tools({"consultar_fatura": INVOICE}))
     assert end.failure.code == "broken"
     assert end.turn.tool_calls[0].result == INVOICE
+
+
+# -- what the customer has to confirm --------------------------------------------------------------
+
+
+class Checking(Tools):
+    """Says of a call what the port would: ready but for the customer's yes, or not ready."""
+
+    def __init__(self, results=None, *, reason="confirmation_required", **more):
+        super().__init__(results)
+        self.checked = []
+        self.reason, self.more = reason, more
+
+    async def check(self, turn, request):
+        self.checked.append((request.tool, dict(request.arguments)))
+        return ToolCall(
+            request.tool, "s", request.arguments, "refused", ordinal=request.ordinal,
+            metadata={"reason": self.reason, "contract": "c"}, **self.more,
+        )  # fmt: skip
+
+
+class Transactions:
+    def __init__(self):
+        self.calls = []
+
+    async def propose(self, turn, call):
+        self.calls.append(call)
+        return turn.evolve(prepared=Draft("Confirma?", "billing", outcome="waiting_confirmation"))
+
+
+async def test_confirmation__ready_call__is_proposed_and_the_model_is_asked_no_more():
+    model = FakeModel(asks(("cancelar", '{"linha":"1"}'), text="Cancelado!"), "nunca")
+    tools, transactions = Checking(), Transactions()
+    end = await talk(model, tools, transactions=transactions)
+    assert end.turn.prepared.text == "Confirma?"
+    assert end.reply is None
+    assert tools.batches == []
+    assert [(c.tool, dict(c.arguments), c.metadata["contract"]) for c in transactions.calls] == [
+        ("cancelar", {"linha": "1"}, "c")
+    ]
+    assert len(model.requests) == 1
+
+
+async def test_confirmation__beside_reads_and_others__reads_run_and_one_is_proposed():
+    model = FakeModel(
+        asks(("cancelar", '{"a":1}'), ("consultar_fatura", ""), ("cancelar", '{"a":2}'))
+    )
+    tools, transactions = Checking({"consultar_fatura": 1}), Transactions()
+    end = await talk(model, tools, transactions=transactions)
+    assert tools.called == [("consultar_fatura", {})]
+    assert [dict(c.arguments) for c in transactions.calls] == [{"a": 1}]
+    assert [c.tool for c in end.turn.tool_calls] == ["consultar_fatura"]
+
+
+async def test_confirmation__argument_missing__is_told_to_the_model_by_field():
+    fields = ({"field": "motivo", "message": "required"},)
+    model = FakeModel(asks(("cancelar", "{}")), "Qual o motivo?")
+    tools = Checking(reason="missing_arguments", field_errors=fields, error="motivo: required")
+    transactions = Transactions()
+    end = await talk(model, tools, transactions=transactions)
+    assert transactions.calls == []
+    assert answers(model)[0]["fields"] == [dict(fields[0])]
+    assert end.reply.text == "Qual o motivo?"
+    assert [c.status for c in end.turn.tool_calls] == ["refused"]
+
+
+async def test_confirmation__policy_lets_it_run__is_run():
+    model = FakeModel(asks(("cancelar", "{}")), "ok")
+    tools = Checking({"cancelar": 1}, reason="ready")
+    await talk(model, tools, transactions=Transactions())
+    assert tools.called == [("cancelar", {})]
+
+
+async def test_confirmation__that_only_the_port_knows_of__is_proposed_too():
+    refused = ToolCall("", "", {}, "refused", error="The customer has to confirm this first.")
+
+    class Port(Checking):
+        def _answer(self, request):
+            return replace(refused, tool=request.tool, metadata={"reason": "confirmation_required"})
+
+    model, transactions = FakeModel(asks(("solicitar_troca", '{"a":1}'))), Transactions()
+    end = await talk(model, Port(), transactions=transactions)
+    assert [c.tool for c in transactions.calls] == ["solicitar_troca"]
+    assert end.turn.prepared is not None
+
+
+async def test_confirmation__second_action_of_the_turn__is_not_proposed():
+    done = ToolCall(tool="solicitar_troca", server="s", arguments={}, status="ok", action=True)
+    model, transactions = FakeModel(asks(("cancelar", "")), "ok"), Transactions()
+    await talk(model, Checking(), turn=routed_turn(tool_calls=(done,)), transactions=transactions)
+    assert transactions.calls == []
+    assert "one action per message" in answers(model)[0]["error"]
+
+
+async def test_deadline__model_that_is_late__ends_as_a_timeout():
+    class Late(FakeModel):
+        async def complete(self, turn, request):
+            await asyncio.sleep(5)
+
+    end = await talk(Late(), Tools(), deadline=asyncio.get_running_loop().time() + 0.02)
+    assert end.failure.code == "timeout"
+
+
+async def test_deadline__reads_that_are_late__end_as_a_timeout_and_nothing_is_recorded():
+    class Late(Tools):
+        async def call(self, turn, requests):
+            await asyncio.sleep(5)
+
+    model = FakeModel(asks(("consultar_fatura", "")))
+    end = await talk(model, Late(), deadline=asyncio.get_running_loop().time() + 0.02)
+    assert (end.failure.code, end.turn.tool_calls) == ("timeout", ())

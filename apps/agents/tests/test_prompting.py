@@ -6,7 +6,7 @@ import pytest
 
 from apps.agents.config import AgentConfig, PromptConfig
 from apps.agents.evidence import evidence_messages, tool_content, vault_mask
-from apps.agents.prompting import build_messages
+from apps.agents.history import Scene, history_open
 from apps.agents.tests.builders import INVOICE, agent_release, routed_turn
 from apps.runtime.turn import BusinessContext, ChatMessage, SessionState, ToolCall
 
@@ -14,7 +14,8 @@ from apps.runtime.turn import BusinessContext, ChatMessage, SessionState, ToolCa
 def messages_of(turn, calls=(), mask=None):
     agent = turn.release.get(AgentConfig, "billing")
     prompt = turn.release.get(PromptConfig, "p")
-    return build_messages(turn, agent, prompt, calls, mask=vault_mask(turn, mask))
+    scene = Scene("billing", agent, prompt, said=turn.text, memory=turn.memory)
+    return history_open(turn, scene, calls, vault_mask(turn, mask)).messages()
 
 
 def ok(result, tool="consultar_fatura", **changes):
@@ -155,7 +156,7 @@ def test_mask__vault_value_in_any_spelling__is_its_placeholder_everywhere(writte
     turn = routed_turn(
         f"meu CPF é {written}",
         vault={"<CPF_1>": "111.444.777-35"},
-        memory=(ChatMessage("user", f"cpf {written}."),),
+        memory=(ChatMessage("user", f"cpf {written}."), ChatMessage("assistant", "certo")),
     )
     sent = messages_of(turn, [ok({"cpf": written, "n": 11144477735, written: 1})])
     everything = "\n".join(m.content for m in sent)

@@ -165,3 +165,37 @@ def test_registry__unknown_provider__is_absent_and_scripted_is_no_fallback():
     assert sorted(providers) == ["openai_compatible", "scripted"]
     assert len(providers) == 2
     assert isinstance(providers["scripted"], Scripted)
+
+
+CONDITIONAL = (
+    '{"after": "consultar_fatura", "text": "Veja: {evidence}"}',
+    '{"noted": "ended", "text": "Voltei."}',
+    '{"when": "minha fatura", "tool_calls": [{"name": "consultar_fatura"}]}',
+    '{"after": "", "text": "Como posso ajudar?"}',
+)
+
+
+@pytest.mark.parametrize(
+    ("messages", "text", "asked"),
+    [
+        ((user("quero a minha nova fatura"),), "", ["consultar_fatura"]),
+        ((user("oi"),), "Como posso ajudar?", []),
+        ((ModelMessage("system", "it has ended."), user("oi")), "Voltei.", []),
+    ],
+)
+async def test_scripted__conditions__choose_the_first_entry_that_fits(messages, text, asked):
+    reply = await Scripted().complete(call(*messages, script=CONDITIONAL, ordinal=5))
+    assert (reply.text, [c.name for c in reply.tool_calls]) == (text, asked)
+
+
+async def test_scripted__text_with_evidence__says_the_results_in_its_place():
+    done = ToolCall(tool="consultar_fatura", server="s", arguments={}, status="ok", result=INVOICE)
+    messages = evidence_messages([done], lambda text: text)
+    assert (await said(user(), *messages, script=CONDITIONAL)).startswith(
+        "Veja: Fatura 3000131180: valor total R$ 129,90"
+    )
+
+
+async def test_scripted__no_entry_fits__says_the_evidence():
+    script = ('{"when": "nunca", "text": "x"}',)
+    assert (await said(user(), *evidence(INVOICE), script=script)).startswith("Fatura 3000131180")

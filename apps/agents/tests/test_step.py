@@ -5,19 +5,30 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from apps.agents.calling import ModelCaller
+from apps.agents.config import AgentConfig, ModelProfileConfig, PromptConfig
 from apps.agents.providers.registry import Providers
 from apps.agents.step import AgentUnrouted, RunAgent
 from apps.agents.tests.builders import INVOICE, Tools, agent_release, asks, failed, routed_turn
+from apps.runtime.dialogue import Evidence
 from apps.runtime.outcomes import Blocked
 from apps.runtime.ports import ModelFailed, ModelReply
 from apps.runtime.release import UnknownItem
-from apps.runtime.testing import FakeLedger, FakeModel, turn_of
-from apps.runtime.turn import SAID, BusinessContext, ChatMessage, Decision, ToolCall
+from apps.runtime.testing import FakeLedger, FakeModel, release_of, turn_of
+from apps.runtime.turn import (
+    SAID,
+    BusinessContext,
+    ChatMessage,
+    Decision,
+    Draft,
+    Route,
+    ToolCall,
+)
 
 INFOS: dict[str, dict[str, Any]] = {
     "consultar_fatura": {"description": "Consulta fatura"},
@@ -208,7 +219,7 @@ NOT_TRUSTED = Decision(
     ("method", "said", "changes", "draft"),
     [
         ("state", [QUESTION], {}, (QUESTION, "waiting")),
-        ("state", [f"[a] {QUESTION}"] * 2, {}, ("texto state", "answered")),
+        ("state", [f"[a] {QUESTION}"] * 3, {}, ("texto state", "answered")),
         ("state", [QUESTION, "Outra coisa.", QUESTION], {}, (QUESTION, "waiting")),
         ("state", [], {}, ("texto state", "answered")),
         ("state", ["Qual é o motivo?"], {"business_context": TAKEN}, (QUESTION, "waiting")),
@@ -363,3 +374,106 @@ def test_imports__step_loop_and_prompting__know_neither_django_nor_openai():
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "[]"
+
+
+async def test_prepared__is_handed_on_and_no_model_is_asked():
+    draft = Draft(text="Confirma?", agent="billing", outcome="waiting_confirmation")
+    model = FakeModel()
+    turn = await step(model=model)(routed_turn(prepared=draft))
+    assert turn.draft == draft
+    assert model.requests == []
+
+
+async def test_literal__is_the_routes_answer_and_no_model_is_asked():
+    turn = routed_turn(method="literal")
+    model = FakeModel()
+    turn = await step(model=model)(
+        turn.evolve(route=replace(turn.route, metadata={"answer": "Por nada!"}))
+    )
+    assert (turn.draft.text, turn.draft.outcome, model.requests) == ("Por nada!", "answered", [])
+
+
+async def test_code_agent__is_run_instead_of_the_record():
+    async def run(turn, slug, agent):
+        return turn.evolve(draft=Draft(text=agent.implementation, agent=slug))
+
+    release = agent_release(agent={"implementation": "acme.financeiro"})
+    turn = await step(model=FakeModel(), code_agents=run)(routed_turn(release=release))
+    assert turn.draft == Draft(text="acme.financeiro", agent="billing")
+
+
+async def test_ledger__action_a_model_had_carried_out__is_kept_for_later():
+    release = billing("solicitar_troca", tool_use="model")
+    model = FakeModel(asks(("solicitar_troca", "")), "Feito.")
+    done = ToolCall("", "", {}, "ok", result={"protocolo": "T-1"}, action=True)
+    run = step(
+        Tools({"solicitar_troca": done}), model,
+        evidence_for=lambda turn, call: Evidence(tool=call.tool, status=call.status),
+    )  # fmt: skip
+    turn = await run(routed_turn(release=release, tools=["solicitar_troca"]))
+    assert turn.dialogue.evidence == (Evidence(tool="solicitar_troca", status="ok"),)
+    again = await run(turn.evolve(attempt=1, draft=None))
+    assert len(again.dialogue.evidence) == 1
+
+
+async def test_replay__turn_that_is_taken_again__makes_no_new_call():
+    """Every call of every agent is in the ledger under a place of its own."""
+    report = {"answered": False, "findings": "R$ 10"}
+    scripts = {
+        "main": [
+            '{"tool_calls": [{"name": "consult_a", "arguments": {"pergunta_interna": "q"}}]}', "",
+            '{"tool_calls": [{"name": "delegate_b", "arguments": {"scopedRequest": "p"}}]}', "", "",
+            '{"tool_calls": [{"name": "request_specialist_sub_conversation", "arguments":'
+            ' {"specialist_role": "c", "initial_context": "x"}}]}',
+            "", "Pronto.",
+        ],
+        "a": ["resposta"],
+        "b": [
+            '{"tool_calls": [{"name": "consultar_fatura", "arguments": {}}]}',
+            *['{"tool_calls": [{"name": "consultar_fatura", "arguments": {}}]}'] * 3,
+            json.dumps({"tool_calls": [{"name": "report", "arguments": report}]}),
+            json.dumps({"tool_calls": [{"name": "report", "arguments": report}]}),
+        ],
+        "c": [json.dumps({"tool_calls": [{"name": "end_specialist_sub_conversation", "arguments": {
+            "status": "completed", "final_result": {}, "last_user_message": ""}}]})],
+    }  # fmt: skip
+    release = release_of(
+        agent={
+            slug: AgentConfig(prompt="p", model_profile=slug, tool_use="model", **fields)
+            for slug, fields in {
+                "main": {"delegates": [
+                    {"kind": "consult", "agent": "a"}, {"kind": "scoped", "agent": "b"},
+                    {"kind": "sub_conversation", "agent": "c"}]},
+                "a": {},
+                "b": {"outputs": ["answered", "findings"], "tools": ["consultar_fatura"]},
+                "c": {},
+            }.items()
+        },
+        prompt={"p": PromptConfig(system="s", require_evidence=False)},
+        model_profile={
+            slug: ModelProfileConfig(provider="scripted", script=script)
+            for slug, script in scripts.items()
+        },
+    )  # fmt: skip
+    ledger = FakeLedger()
+    models = ModelCaller(Providers(), ledger, secret=os.environ.__getitem__)
+    tools = Tools({"consultar_fatura": {"valor": 10}})
+    run = step(tools, models)
+    route = Route(agent="main", intent="i", method="keyword", confidence=1.0)
+    turn = await run(turn_of("oi", release=release, route=route))
+    assert turn.draft.text == "Pronto."
+    assert [(d.kind, d.status) for d in turn.delegations] == [
+        ("consult", "ok"), ("scoped", "ok"), ("sub_conversation", "started"),
+        ("sub_conversation", "completed"),
+    ]  # fmt: skip
+    model_calls = [call for call in ledger.calls if call.kind == "model"]
+    assert [c.ordinal for c in model_calls] == list(range(8))
+    assert {c.name for c in model_calls} == {
+        "agent.answer", "agent.consult", "agent.scoped", "agent.specialist",
+    }  # fmt: skip
+    known = set(ledger.entries)
+    again = await run(turn_of("oi", release=release, route=route))
+    assert set(ledger.entries) == known
+    assert all(call.replayed for call in again.model_calls)
+    assert again.draft == turn.draft
+    assert [c.ordinal for c in again.tool_calls] == [c.ordinal for c in turn.tool_calls]

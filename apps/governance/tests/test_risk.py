@@ -72,6 +72,11 @@ class Case(NamedTuple):
 
 ACTION = {"tool_type": "action"}
 
+
+def delegating(**fields: Any) -> dict[str, Any]:
+    return {"delegates": [{"kind": "scoped", "agent": "b", **fields}]}
+
+
 CASES: dict[str, list[Case]] = {
     "rail_removed": [
         Case("rail_policy", rail("PINJ"), {"input": [], "output": []}, "input[PINJ]"),
@@ -184,6 +189,15 @@ CASES: dict[str, list[Case]] = {
     ],
     "model_calls_tools": [Case("agent", {}, {"tool_use": "model"}, "tool_use")],
     "tool_rounds_raised": [Case("agent", {}, {"max_tool_rounds": 5}, "max_tool_rounds")],
+    "delegates_widened": [
+        Case("agent", {}, delegating(), "delegates"),
+        Case("agent", None, delegating(), "delegates"),
+        Case("agent", delegating(), delegating(agent="c"), "delegates"),
+        Case("agent", delegating(kind="consult"), delegating(kind="scoped"), "delegates"),
+    ],
+    "delegate_speaks": [Case("agent", delegating(), delegating(speaks=True), "delegates")],
+    "delegate_sees": [Case("agent", delegating(), delegating(pass_history=True), "delegates")],
+    "delegations_raised": [Case("agent", {}, {"max_delegations": 4}, "max_delegations")],
     "tool_usage_allowed": [Case("prompt", {"allow_tool_usage": False}, {}, "allow_tool_usage")],
     "evidence_dropped": [
         Case("prompt", {}, {"require_evidence": False}, "require_evidence"),
@@ -267,6 +281,7 @@ BOTH_WAYS = {
     "tool_server_replaced", "remote_name_changed", "identity_unmapped", "mapping_moved",
     "profile_address_changed", "profile_credential_changed", "server_address_changed",
     "server_credential_changed", "transport_changed", "locked_field", "agent_tools_widened",
+    "delegates_widened",
     "description", "metadata", "order",
 }  # fmt: skip
 
