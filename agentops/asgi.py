@@ -12,12 +12,14 @@ from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E40
 
 from agentops.doorway import Doorway  # noqa: E402
 from agentops.lifespan import Lifespan  # noqa: E402
+from agentops.mcp_door import McpDoor  # noqa: E402
 from apps.gateway.routing import websocket_urlpatterns  # noqa: E402
 
+mcp = McpDoor()
 application = ProtocolTypeRouter(
     {
-        "http": Doorway(http),
+        "http": Doorway(http, mcp),
         "websocket": AllowedHostsOriginValidator(URLRouter(websocket_urlpatterns)),
-        "lifespan": Lifespan(),
+        "lifespan": Lifespan(mcp),
     }
 )

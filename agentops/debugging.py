@@ -11,13 +11,12 @@ from typing import Any
 from django.conf import settings
 
 from agentops import policies, wiring
-from agentops.runtime import secret_variable
+from agentops.tool_gateway import running
 from apps.conversations import selectors
 from apps.conversations.services import NotDeployed, UnknownAgent
 from apps.conversations.steps.identify import Identify
 from apps.gateway.debug import ActionTool, UnknownTool
 from apps.governance.steps.guard_input import GuardInput
-from apps.releases.selectors import bindings_load
 from apps.routing.explain import explain
 from apps.routing.step import ChooseAgent
 from apps.runtime.config import bindings
@@ -27,13 +26,8 @@ from apps.runtime.release import Release
 from apps.runtime.turn import Inbound, SessionState, ToolCall, Turn
 from apps.tenants.auth import Principal
 from apps.tenants.threads import in_thread
-from apps.tools.calling import ToolCaller
 from apps.tools.config import ToolConfig, ToolServerConfig
-from apps.tools.transports.dispatch import Transports
 from apps.tools.validation import json_schema
-
-CURRENT = -1
-"""No version of bindings: ``bindings_load`` then gives the current ones."""
 
 SHOWN_SETTINGS = (
     "VERSION", "REVISION", "DEBUG", "DEMO", "EMBEDDED", "LOG_LEVEL", "LANGUAGE_CODE", "TIME_ZONE",
@@ -101,7 +95,7 @@ async def identity_explain(*, principal: Principal, inbound: Inbound) -> dict[st
 
 async def tools_list(*, principal: Principal) -> dict[str, Any]:
     """Return the tools of the running release and their servers. Raises ``NotDeployed``."""
-    release, bound = await in_thread(_running, principal)
+    release, bound = await in_thread(running, principal)
     return {
         "tools": [_tool_shown(slug, tool) for slug, tool in release.all(ToolConfig).items()],
         "servers": [
@@ -130,9 +124,9 @@ async def tool_call(*, principal: Principal, inbound: Inbound, tool: str) -> Too
         raise UnknownTool(tool)
     if config.tool_type == "action":
         raise ActionTool(tool)
-    transports = Transports()
+    transports = wiring.tool_transport()
     try:
-        calling = ToolCaller(transports, ForgetfulLedger(), wiring.secret, tag_key=wiring.tag_key())
+        calling = wiring.tool_caller(transports, ForgetfulLedger())
         calls = await calling.call(turn, [ToolRequest(tool=tool)])
     finally:
         await transports.aclose()
@@ -190,25 +184,9 @@ def _release_of(release: Release) -> dict[str, Any]:
 
 def _running_or_none(principal: Principal) -> tuple[Release, dict[str, str]] | None:
     try:
-        return _running(principal)
+        return running(principal)
     except NotDeployed:
         return None
-
-
-def _running(principal: Principal) -> tuple[Release, dict[str, str]]:
-    """Return the running release and the bindings, credentials as the names of their variables."""
-    release = selectors.release_running(
-        tenant_id=principal.tenant_id, environment=principal.environment
-    )
-    if release is None:
-        raise NotDeployed(principal.environment)
-    found = bindings_load(principal.tenant_id, principal.environment, CURRENT)
-    return release, {
-        name: secret_variable(principal.tenant_slug, value)
-        if name.startswith("credential:")
-        else value
-        for name, value in found.items()
-    }
 
 
 def turn_open(principal: Principal, inbound: Inbound) -> Turn:
@@ -216,7 +194,7 @@ def turn_open(principal: Principal, inbound: Inbound) -> Turn:
 
     Raises ``NotDeployed`` and ``UnknownAgent``.
     """
-    release, bound = _running(principal)
+    release, bound = running(principal)
     agent = policies.requested_agent(release, inbound.agent)
     if agent is None:
         raise UnknownAgent(inbound.agent or "")

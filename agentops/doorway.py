@@ -17,7 +17,12 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import set_script_prefix
 
-DOORS = ("/gateway/", "/sessions/", "/agents", "/debug/", "/health", "/ready", "/version")
+from agentops.mcp_door import McpDoor, is_mcp
+
+DOORS = (
+    "/gateway/", "/sessions/", "/agents", "/debug/", "/health", "/ready", "/version", "/v1/tools",
+    "/v1/discovery/",
+)  # fmt: skip
 
 
 def is_door(scope: Any) -> bool:
@@ -98,12 +103,16 @@ class DoorHandler(ASGIHandler):
 
 class Doorway:
     """Sends doors the short way and everything else, and all of plain HTTP where HTTPS is forced,
-    the long way."""
+    the long way; MCP clients beside both."""
 
-    def __init__(self, pages: ASGIHandler) -> None:
+    def __init__(self, pages: ASGIHandler, mcp: McpDoor) -> None:
         self._pages = pages
+        self._mcp = mcp
         self._doors = DoorHandler()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if is_mcp(scope):
+            await self._mcp(scope, receive, send)
+            return
         short = is_door(scope) and not settings.SECURE_SSL_REDIRECT
         await (self._doors if short else self._pages)(scope, receive, send)

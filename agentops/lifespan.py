@@ -11,7 +11,8 @@ from channels.layers import get_channel_layer
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-from agentops import wiring
+from agentops import tool_gateway, wiring
+from agentops.mcp_door import McpDoor
 from apps.conversations.announcing import LAYER_ERRORS, LAYER_SECONDS
 from apps.conversations.tasks import sweep_all
 from apps.tenants.chores import chores_run
@@ -25,7 +26,8 @@ _chores_thread = ThreadPoolExecutor(1, thread_name_prefix="chores")
 class Lifespan:
     """ASGI lifespan. Embedded, the turns run on the server's own loop; else workers run them."""
 
-    def __init__(self) -> None:
+    def __init__(self, mcp: McpDoor | None = None) -> None:
+        self._mcp = mcp
         self._lock: IO[str] | None = None
         self._sweeper: asyncio.Task[None] | None = None
         self._chores: asyncio.Task[None] | None = None
@@ -47,6 +49,7 @@ class Lifespan:
 
     async def startup(self) -> None:
         """Take the single-process lock, start the runtime, the sweeper and the chores (embedded only)."""
+        tool_gateway.kept.start()
         if not settings.EMBEDDED:
             await keep_listening()
             return
@@ -61,6 +64,9 @@ class Lifespan:
 
     async def shutdown(self) -> None:
         """Stop what ``startup`` started."""
+        if self._mcp is not None:
+            await self._mcp.aclose()
+        await tool_gateway.kept.aclose()
         if self._chores is not None:
             self._chores.cancel()
         if self._sweeper is not None:

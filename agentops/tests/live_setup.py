@@ -34,7 +34,9 @@ CHATTER = (
 # The tenant `papo`: agents that say CHATTER, at once or after a while.
 DELAYS = {"falador": 0, "lento": 1200}
 
-KEYS = {
+TOOLS = ("tool:read", "tool:invoke", "tool:confirm", "identity:assert")
+# Name → tenant, scopes, and the agent it is bound to.
+KEYS: dict[str, tuple[str, tuple[str, ...]] | tuple[str, tuple[str, ...], str]] = {
     "full": ("default", KEY_SCOPES),
     "channel": ("default", ("message:write", "session:read", "identity:assert")),
     "plain": ("default", ("message:write", "session:read")),
@@ -46,6 +48,9 @@ KEYS = {
     "revoked": ("default", KEY_SCOPES),
     "papo": ("papo", KEY_SCOPES),
     "empty": ("empty", KEY_SCOPES),
+    "support": ("default", TOOLS, "support_agent"),
+    "orders": ("default", TOOLS, "orders_agent"),
+    "loja_support": ("loja", TOOLS, "support_agent"),
 }
 
 
@@ -77,11 +82,12 @@ def _chatting() -> None:
             release_deploy(release=release, environment=environment, actor="test")
 
 
-def _key(name: str, slug: str, scopes: tuple[str, ...]) -> str:
+def _key(name: str, slug: str, scopes: tuple[str, ...], agent: str = "") -> str:
     with tenant_transaction(Tenant.objects.get(slug=slug)):
         key, text = api_key_issue(
-            name=name, scopes=scopes, environment="production", expires_at=None, actor="test"
-        )
+            name=name, scopes=scopes, environment="production", expires_at=None, actor="test",
+            agent=agent,
+        )  # fmt: skip
         if name == "expired":
             ApiKey.objects.filter(pk=key.pk).update(expires_at=timezone.now() - timedelta(days=1))
     return text

@@ -85,7 +85,7 @@ def body_read(raw: bytes) -> dict[str, Any]:
         raise _not_json(_("it holds a number that cannot be read")) from None
     if not isinstance(body, dict):
         raise invalid("body", _("must be a JSON object"))
-    _storable_check(body)
+    storable_check(body)
     return body
 
 
@@ -104,7 +104,8 @@ def _no_constant(name: str) -> None:
 Path = tuple["Path", str | int] | None
 
 
-def _storable_check(body: dict[str, Any]) -> None:
+def storable_check(body: dict[str, Any]) -> None:
+    """Raise the 422 of a value that no store of ours can keep, wherever it stands in ``body``."""
     # A walk of its own instead of recursion: the parser accepts deeper nesting than we may use.
     todo: list[tuple[Any, Path, int]] = [(body, None, 0)]
     while todo:

@@ -57,8 +57,8 @@ def inbound_read(
     _versions_check(body, metadata, envelope)
     _backend_check(body)
     agent, session = _conversation(body, payload, tenant_slug, envelope)
-    _keys_check(payload, "payload")
-    _keys_check(object_in(payload, "business_context", "payload.business_context"), "payload.business_context")  # fmt: skip
+    keys_check(payload, "payload")
+    keys_check(object_in(payload, "business_context", "payload.business_context"), "payload.business_context")  # fmt: skip
     object_in(payload, "context", "payload.context")
     return Inbound(
         channel=_channel(body, envelope),
@@ -177,7 +177,7 @@ def _message(payload: Mapping[str, Any], needed: bool) -> str:
     return ""
 
 
-def _keys_check(source: Mapping[str, Any], path: str) -> None:
+def keys_check(source: Mapping[str, Any], path: str) -> None:
     """The canonical keys are text or whole numbers wherever they stand."""
     for key in CANONICAL_KEYS:
         value = source.get(key)

@@ -65,6 +65,11 @@ CHANNEL = header("X-Channel", "The channel when the body names none.")
 CALL_ID = header("X-Ura-Call-Id", "Read as payload.ura_call_id when the payload has none.")
 PREFER = header("Prefer", "`wait=N`: seconds to wait for the answer, `respond-async`: none.")
 TENANT = query("tenant_id", "Must be the credential's own when given.")
+AGENT = (TENANT, query("agent_id", "The agent; for a bound key its own, when given."))
+PAGE = (
+    query("limit", "1 to 200, 50 unless given.", "integer"),
+    query("offset", "`next_offset` of the page before.", "integer"),
+)
 SENDING = (CONTRACT, CHANNEL, CALL_ID)
 STREAM_NOTE = (
     "Events: `connected`, `waiting` while the session does not exist, `flow.start`,"
@@ -144,6 +149,35 @@ OPERATIONS = (
     Operation(
         "/version", "get", "version", "What runs here",
         {200: ("Versions.", s.Version)}, EVERYWHERE, open=True, tag="operation",
+    ),
+    Operation(
+        "/v1/tools", "get", "tools_list", "The tools of the caller's agent",
+        {200: ("A page of them.", s.ServedTools)}, (*READING, 422, 503), tag="tools",
+        parameters=(*AGENT, *PAGE),
+        description="A key that is bound to no agent sees those of `agent_id`, or all.",
+    ),
+    Operation(
+        "/v1/tools/{name}", "get", "tool_get", "One tool",
+        {200: ("Its rules and its schema.", s.ServedTool)}, (*READING, 503), tag="tools",
+        parameters=AGENT,
+    ),
+    Operation(
+        "/v1/tools/{name}/invoke", "post", "tool_invoke", "Call a tool",
+        {200: ("What came back, errors too.", s.InvocationResult)}, (*WRITING, 409),
+        s.ToolInvocation, tag="tools",
+        description="Once per key and `metadata.request_id`. An action that needs a yes is refused"
+        " with 409 `CONFIRMATION_REQUIRED`, which describes the call; send it again with its"
+        " `confirmation`.",
+    ),
+    Operation(
+        "/v1/discovery/servers", "get", "servers_list", "The tool servers, as last seen",
+        {200: ("All of them.", s.DiscoveredServers)}, READING, parameters=(TENANT,), tag="tools",
+    ),
+    Operation(
+        "/v1/discovery/sync", "post", "discovery_sync", "Ask tool servers what they offer",
+        {200: ("What each said.", s.Discovery)}, WRITING, s.DiscoveryRequest, tag="tools",
+        description="What is new or differs becomes a draft in a change request. Nothing is"
+        " switched on.",
     ),
     Operation(
         "/debug/route", "post", "debug_route", "Where a message would go",

@@ -387,3 +387,138 @@ class Event(Shape):
     trace_id: str | None = None
     sequence: int | None = None
     payload: dict[str, Any] | None = None
+
+
+# -- the tool gateway --------------------------------------------------------------------------
+
+
+class ServedTool(Shape):
+    """A tool that may be called. The schema leaves out what the platform fills itself."""
+
+    name: str
+    title: str | None
+    description: str
+    version: str = Field(description="Hash of what is called; another one is another tool.")
+    server: str
+    enabled: bool
+    tool_type: Literal["read_only", "action"]
+    idempotent: bool
+    confirmation_required: bool
+    required_business_keys: list[str]
+    allowed_agents: list[str]
+    allowed_channels: list[str] = Field(description="Empty: every channel, and none.")
+    cache_ttl_seconds: int
+    timeout_seconds: float
+    input_schema: dict[str, Any]
+
+
+class ServedTools(Shape):
+    results: list[ServedTool]
+    next_offset: int | None
+
+
+class InvocationMetadata(Shape):
+    request_id: str | None = Field(
+        None, description="Repeat it to repeat the request: the first answer comes back."
+    )
+    trace_id: str | None = None
+    cache_bypass: bool | None = None
+
+
+class InvocationConfirmation(Shape):
+    """The yes to what a `CONFIRMATION_REQUIRED` described. Needs the scope `tool:confirm`."""
+
+    id: str | None = Field(None, description="Absent: the newest question for this call.")
+    contract: str
+    arguments_sha256: str
+
+
+class ToolInvocation(Shape):
+    """Contract `tool-invocation-v1`."""
+
+    tool_name: str = Field(description="Must be the name in the path.")
+    tenant_id: str | None = Field(None, description="Must be the credential's own when given.")
+    agent_id: str | None = Field(
+        None, description="For a key that is bound to no agent, with the scope `agent:assert`."
+    )
+    channel: str | None = Field(None, description="Absent: no channel, which some tools refuse.")
+    arguments: dict[str, Any] | None = None
+    business_context: BusinessContext | None = None
+    metadata: InvocationMetadata | None = None
+    confirmation: InvocationConfirmation | None = None
+
+
+class InvocationCache(Shape):
+    hit: bool
+    key: str | None
+    ttl_seconds: int
+
+
+class InvocationFacts(Shape):
+    server: str
+    source: str
+    status: Literal["ok", "error", "unknown"]
+    invocation_id: str
+    request_id: str
+    trace_id: str | None
+    agent_id: str
+    release: ReleaseName
+
+
+class InvocationResult(Shape):
+    """A tool that failed is an answer too: `ok` is false."""
+
+    tool_name: str
+    version: str
+    ok: bool
+    data: Any
+    error: str | None
+    cache: InvocationCache
+    latency_ms: float
+    metadata: InvocationFacts
+
+
+class DiscoveredServer(Shape):
+    name: str
+    environment: str
+    description: str
+    transport: str
+    auth: str
+    enabled: bool
+    bound: bool
+    tools: int
+    drifted: int
+    checked_at: str | None
+    listed_at: str | None
+    error: str | None
+    code: str | None
+
+
+class DiscoveredServers(Shape):
+    results: list[DiscoveredServer]
+
+
+class DiscoveryRequest(Shape):
+    tenant_id: str | None = Field(None, description="Must be the credential's own when given.")
+    server: str | None = Field(None, description="Absent: every server.")
+
+
+class Discovered(Shape):
+    """What one server said. `change_request` holds what is new or differs, as a draft."""
+
+    server: str
+    environment: str
+    event: Literal["mcp.discovery.completed", "mcp.discovery.failed"]
+    state: str
+    tools: int
+    added: list[str]
+    drifted: list[str]
+    gone: list[str]
+    released: list[str]
+    change_request: int | None
+    error: str | None
+    latency_ms: int
+
+
+class Discovery(Shape):
+    results: list[Discovered]

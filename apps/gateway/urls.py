@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from apps.gateway import api, debug, health, sessions
+from apps.gateway import api, debug, health, sessions, tools_api
 
 urlpatterns = [
     path("gateway/message", api.message_post, name="message-post"),
@@ -20,6 +20,11 @@ urlpatterns = [
     path("health", health.health, name="health"),
     path("ready", health.ready, name="ready"),
     path("version", health.version, name="version"),
+    path("v1/tools", tools_api.tools_list, name="tools-list"),
+    path("v1/tools/<str:name>", tools_api.tool_get, name="tool-get"),
+    path("v1/tools/<str:name>/invoke", tools_api.tool_invoke, name="tool-invoke"),
+    path("v1/discovery/servers", tools_api.servers_list, name="discovery-servers"),
+    path("v1/discovery/sync", tools_api.discovery_sync, name="discovery-sync"),
     path("debug/route", debug.debug_route, name="debug-route"),
     path("debug/identity", debug.debug_identity, name="debug-identity"),
     path("debug/mcp/tools", debug.debug_tools, name="debug-tools"),
