@@ -3,17 +3,22 @@
 from django.contrib import admin
 
 from apps.releases.pages.kind_admin import KindAdmin
-from apps.tools.models import ParameterMapping, Tool, ToolServer, Workflow
+from apps.tools.bench.pages import BenchPages
+from apps.tools.contracts.pages import ServerPages
+from apps.tools.models import ParameterMapping, Tool, ToolServer, Workflow, WorkflowRun
+from apps.tools.workflows.pages import WorkflowRunPages
 
 
 @admin.register(ToolServer)
-class ToolServerAdmin(KindAdmin):
+class ToolServerAdmin(ServerPages):
     icon = "dns"
+    list_display = (*KindAdmin.list_display, "drift")  # type: ignore[assignment]
 
 
 @admin.register(Tool)
-class ToolAdmin(KindAdmin):
+class ToolAdmin(BenchPages):
     icon = "build"
+    list_display = (*KindAdmin.list_display, "drift")  # type: ignore[assignment]
 
 
 @admin.register(ParameterMapping)
@@ -24,3 +29,8 @@ class ParameterMappingAdmin(KindAdmin):
 @admin.register(Workflow)
 class WorkflowAdmin(KindAdmin):
     icon = "account_tree"
+
+
+@admin.register(WorkflowRun)
+class WorkflowRunAdmin(WorkflowRunPages):
+    pass

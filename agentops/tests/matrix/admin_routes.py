@@ -246,6 +246,7 @@ MODELS: dict[str, Pages] = {
     "releases.deployment": DEPLOYMENT,
     "releases.binding": BINDING,
     "governance.notification": standard(NO_NUMBER, adding=False),
+    "tools.workflowrun": standard(NO_UUID, adding=False),
     "governance.webhookendpoint": WEBHOOK,
     "governance.racientry": RESPONSIBILITIES,
     "governance.dutyassignment": DUTIES,

@@ -49,7 +49,9 @@ from apps.releases.services import item_save, release_publish
 from apps.runtime.canonical import canonical_json
 from apps.tenants.models import ApiKey, Role, User
 from apps.tenants.scope import tenant_transaction
+from apps.tenants.sealing import seal
 from apps.tenants.services import audit_append, membership_grant
+from apps.tools.models import WorkflowNodeRun, WorkflowRun
 
 
 @dataclass
@@ -106,6 +108,7 @@ def contents(side: Side) -> dict[str, dict[str, Any]]:
         "tool_server": {"endpoint": side.canary, "description": side.canary},
         "tool": {"mcp_server": side.item("tool_server"), "description": side.canary},
         "parameter_mapping": {"tool": side.item("tool")},
+        "workflow": {"start": "one", "nodes": [{"id": "one", "tool": side.item("tool")}]},
         "agent": {"prompt": side.item("prompt"), "description": side.canary},
         "intent": {"agent": side.item("agent"), "description": side.canary},
         "state_policy": {"state": "waiting", "agent": side.item("agent")},
@@ -126,6 +129,7 @@ def sides_make(world: Any) -> tuple[Side, Side]:
             _access(side)
             _configuration(side)
             _conversation(side)
+            _workflow_run(side)
             _changes(side)
             _governance(side)
     return acme, other
@@ -243,6 +247,39 @@ def _conversation(side: Side) -> None:
         expires_at=now,
     )
     for row in (session, turn, message, ledger, event, outbound, confirmation):
+        side.rows[row._meta.label_lower] = row
+
+
+def _workflow_run(side: Side) -> None:
+    """A run that ended, with its node; a tool's answer has the canary in it."""
+    session, turn = (side.rows[f"conversations.{name}"] for name in ("session", "turnrecord"))
+    run = WorkflowRun.objects.create(
+        session_id=session.pk,
+        workflow=side.item("workflow"),
+        release=side.rows["releases.release"],
+        definition=canonical_json(contents(side)["workflow"]),
+        identity=side.slug,
+        agent=side.canary,
+        status=WorkflowRun.Status.FAILED,
+        inputs=seal({"text": canonical_json({"order_id": side.canary})}),
+        error=side.canary,
+        began_turn=turn.pk,
+        turn=turn.pk,
+        turn_number=1,
+        fence=1,
+        ended_at=timezone.now(),
+    )
+    node = WorkflowNodeRun.objects.create(
+        run=run,
+        kind=WorkflowNodeRun.Kind.CALL,
+        node="one",
+        visit=1,
+        status=WorkflowNodeRun.Status.FAILED,
+        tool=side.item("tool"),
+        result=seal({"text": canonical_json({"error": side.canary, "result": None})}),
+        turn=turn.pk,
+    )
+    for row in (run, node):
         side.rows[row._meta.label_lower] = row
 
 

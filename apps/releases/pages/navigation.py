@@ -19,7 +19,7 @@ from apps.tenants.tenant_admin import actor_of
 KIND_GROUPS: list[tuple[Any, tuple[str, ...]]] = [
     (_("Who answers"), ("agent", "prompt", "model_profile", "memory_policy")),
     (_("Who is asked"), ("intent", "routing_policy", "state_policy")),
-    (_("Tools"), ("tool", "tool_server", "parameter_mapping", "identity_key")),
+    (_("Tools"), ("tool", "tool_server", "parameter_mapping", "workflow", "identity_key")),
     (_("What may pass"), ("rail_policy", "judge_policy")),
     (_("More"), ()),
 ]
@@ -33,6 +33,10 @@ OTHER_GROUPS: list[tuple[Any, list[tuple[Any, str, str, str]]]] = [
             (_("Environments"), "cloud_done", "releases_deployment", "release.view"),
             (_("Bindings"), "link", "releases_binding", "bindings.view"),
         ],
+    ),
+    (
+        _("What happened"),
+        [(_("Workflow runs"), "account_tree", "tools_workflowrun", "conversations.view")],
     ),
     (
         _("Governance"),

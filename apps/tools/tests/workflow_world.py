@@ -46,7 +46,7 @@ TOOLS = {
 
 def workflow(*nodes: dict[str, Any], **changes: Any) -> WorkflowConfig:
     """Return the workflow of ``nodes``, which begins with the first of them."""
-    return WorkflowConfig(start=nodes[0]["id"], nodes=list(nodes), **changes)  # type: ignore[arg-type]
+    return WorkflowConfig(start=nodes[0]["id"], nodes=list(nodes), **changes)
 
 
 def release(config: WorkflowConfig, **tools: ToolConfig) -> Release:
