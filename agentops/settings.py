@@ -229,6 +229,8 @@ TENANT_CHORES: list[str] = [
 TOOLS_REFRESH_SECONDS = number("TOOLS_REFRESH_SECONDS", 900, low=0, high=604_800)
 TOOLS_REFRESH_TIMEOUT_SECONDS = number("TOOLS_REFRESH_TIMEOUT_SECONDS", 10, low=0.1, high=120)
 TOOL_TRANSPORT = "agentops.wiring.tool_transport"
+# Dotted name: JSON value → the same with personal data masked, for who tries a tool.
+PERSONAL_DATA_MASK = "agentops.masking.personal_data_masked"
 # Addresses inside that tool servers and their sign-in servers may have; all others must be public.
 TOOL_ALLOW_PRIVATE = inside_addresses("TOOL_ALLOW_PRIVATE", ["127.0.0.1"] if DEMO else [])
 # Programs that a tool server may name: {name: {command, args, env, cwd, credential_env}}.

@@ -86,6 +86,7 @@ RULES: tuple[Rule, ...] = (
     Rule("requires_shortened", TOOL, tools.requires_shortened, _("The tool is called without an argument it required.")),
     Rule("argument_restricted", TOOL, tools.argument_restricted, _("The tool gets real document numbers instead of masked ones.")),
     Rule("enum_widened", TOOL, tools.enum_widened, _("An argument accepts values it did not.")),
+    Rule("contract_unpinned", TOOL, tools.contract_unpinned, _("A change of the tool at its server is no longer noticed.")),
     Rule("tool_server_replaced", TOOL, tools.server_changed, _("The tool's arguments go to another server.")),
     Rule("remote_name_changed", TOOL, tools.remote_name_changed, _("Under the same name the server does something else.")),
     Rule("agent_tools_widened", AGENT, allowances.agent_tools_widened, _("The agent may call more tools.")),

@@ -165,6 +165,9 @@ CASES: dict[str, list[Case]] = {
         Case("tool", {**argument(), "requires": ["plan"]}, argument(), "requires"),
         Case("tool", {**argument(), "requires": ["plan"]}, {}, "requires"),
     ],
+    "contract_unpinned": [
+        Case("tool", {"contract": {"sha256": "a" * 64}}, {}, "contract.sha256"),
+    ],
     "argument_restricted": [
         Case("tool", argument(), argument(restricted=True), "args_schema.plan.restricted"),
         Case("tool", {}, argument(restricted=True), "args_schema.plan"),

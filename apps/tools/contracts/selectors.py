@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -20,6 +20,7 @@ from apps.runtime.ports import RemoteTool
 from apps.runtime.release import Release
 from apps.tenants.models import Tenant
 from apps.tenants.scope import current_tenant_id
+from apps.tools import remotes
 from apps.tools.config import ToolConfig, ToolServerConfig
 from apps.tools.contract_models import SeenTool, ServerState, ToolQuarantine
 from apps.tools.contracts.hashing import Contract, contract_parse, contract_pinned
@@ -133,20 +134,19 @@ def server_remote(server: str, environment: str) -> RemoteTool | None:
     Raises ``UnknownServer``.
     """
     config = server_config(server, environment)
-    bound = bindings_load(current_tenant_id(), environment, CURRENT)
-    address = _address(config, bound)
-    credential = _credential(config, bound)
-    if not address or (config.credential and not credential):
+    try:
+        found = remotes.server_remote(
+            server,
+            config,
+            tenant=str(current_tenant_id()),
+            bindings=bindings_load(current_tenant_id(), environment, CURRENT),
+            secret=secrets_of_tenant(),
+            environment=environment,
+        )
+    except remotes.Unbound:
         return None
-    return RemoteTool(
-        server=server,
-        transport=config.transport,
-        address=address,
-        name="",
-        credential=credential,
-        timeout_seconds=min(config.timeout_seconds, settings.TOOLS_REFRESH_TIMEOUT_SECONDS),
-        tenant=str(current_tenant_id()),
-        auth=config.auth,
+    return replace(
+        found, timeout_seconds=min(found.timeout_seconds, settings.TOOLS_REFRESH_TIMEOUT_SECONDS)
     )
 
 
@@ -176,7 +176,7 @@ def _listed(
         environment=environment,
         config=config,
         is_bound=bool(_address(config, bound)),
-        has_credential=bool(_credential(config, bound)),
+        has_credential=bool(bound.get(f"credential:{config.credential}") and config.credential),
         drifted=drifted,
         **known,
     )
@@ -188,16 +188,15 @@ def _address(config: ToolServerConfig, bound: Mapping[str, str]) -> str:
     return bound.get(f"address:{config.endpoint}", "")
 
 
-def _credential(config: ToolServerConfig, bound: Mapping[str, str]) -> str:
-    name = bound.get(f"credential:{config.credential}", "") if config.credential else ""
-    return tenant_secret(name) if name else ""
-
-
-def tenant_secret(name: str) -> str:
-    """Return the current tenant's secret ``name``, "" when it is not set."""
+def secrets_of_tenant() -> remotes.Secret:
+    """Return what gives the current tenant's secrets by name, "" for one that is not set."""
     slug = Tenant.objects.values_list("slug", flat=True).get(pk=current_tenant_id())
-    value: str = import_string(settings.TENANT_SECRET)(slug, name)
-    return value
+    secret = import_string(settings.TENANT_SECRET)
+
+    def named(name: str) -> str:
+        return str(secret(slug, name)) if name else ""
+
+    return named
 
 
 def _server_of(item: ConfigItem) -> ToolServerConfig | None:

@@ -75,6 +75,10 @@ class ChangingServer:
             return []
         return [json.loads(line) for line in self._calls.read_text().splitlines()]
 
+    def forget(self) -> None:
+        """Forget the calls so far."""
+        self._calls.unlink(missing_ok=True)
+
     def start(self) -> None:
         """Start it, on the port it had before."""
         process = subprocess.Popen(

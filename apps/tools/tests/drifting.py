@@ -40,6 +40,12 @@ def tenant_make(server: ChangingServer, *, pinned: bool = True, **saldo: Any) ->
             del content["contract"]
         save("tool", tool["name"], **{**content, **own})
     save("parameter_mapping", "saldo", tool="consultar_saldo", map={"customer_key": "msisdn"})
+    save(
+        "identity_key",
+        "customer_key",
+        sources=["business_context.customer_key"],
+        identifies_customer=True,
+    )
     save("prompt", "saldo", system="Diga o saldo.", require_evidence=False)
     save("agent", "saldo", prompt="saldo", tools=["consultar_saldo"])
     save("intent", "saldo", agent="saldo", keywords=["saldo"], mcp_tools=["consultar_saldo"])
