@@ -216,6 +216,27 @@ READINESS: Pages = {
 }
 
 
+def _pressed(page: str) -> Callable[[str], Probe]:
+    """A button of an item's page: it does something and leads back."""
+    call = Call("post", data={"environment": settings.DEFAULT_ENVIRONMENT})
+    return lambda label: thing(
+        label, f"{page}/", absent=NO_NUMBER, call=call, status=302, shows=None
+    )
+
+
+TOOL_SERVER: Pages = {
+    **KIND,
+    "<path:object_id>/tools/": lambda label: thing(label, "tools/", absent=NO_NUMBER),
+    **{f"<path:object_id>/{page}/": _pressed(page) for page in ("refresh", "connect", "take")},
+}
+
+
+TOOL: Pages = {
+    **KIND,
+    **{f"<path:object_id>/{page}/": _change_page(page) for page in ("contract", "bench", "mock")},
+}
+
+
 def _platform(absent: str) -> Pages:
     """Return the pages that only a platform admin may open: a tenant's admin is refused alike."""
 
@@ -241,6 +262,8 @@ def _platform(absent: str) -> Pages:
 
 MODELS: dict[str, Pages] = {
     **{proxy._meta.label_lower: KIND for proxy in proxies()},
+    "tools.toolserver": TOOL_SERVER,
+    "tools.tool": TOOL,
     "releases.changerequest": CHANGE,
     "releases.release": RELEASE,
     "releases.deployment": DEPLOYMENT,

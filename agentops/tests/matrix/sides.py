@@ -51,6 +51,7 @@ from apps.tenants.models import ApiKey, Role, User
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.sealing import seal
 from apps.tenants.services import audit_append, membership_grant
+from apps.tools.contract_models import SeenTool, ServerState, ToolMock, ToolQuarantine
 from apps.tools.models import WorkflowNodeRun, WorkflowRun
 
 
@@ -132,6 +133,7 @@ def sides_make(world: Any) -> tuple[Side, Side]:
             _workflow_run(side)
             _changes(side)
             _governance(side)
+            _servers(side)
     return acme, other
 
 
@@ -388,6 +390,33 @@ def _governance(side: Side) -> None:
         ContractVersion.objects.create(name=side.canary, version=1, owner=side.canary, **by),
         Notification.objects.create(
             user=side.user, event="change.submitted", subject=side.canary, mailed_at=timezone.now()
+        ),
+    ]
+    for row in rows:
+        side.rows[row._meta.label_lower] = row
+
+
+def _servers(side: Side) -> None:
+    """What a tool server was seen to offer, a tool in quarantine, a mock."""
+    where = {"environment": settings.DEFAULT_ENVIRONMENT, "server": side.item("tool_server")}
+    contract = canonical_json({"name": side.canary, "description": side.canary})
+    rows = [
+        # Just asked: the chore of the matrix leaves it alone.
+        ServerState.objects.create(**where, count=1, checked_at=timezone.now()),
+        SeenTool.objects.create(**where, name=side.canary, sha256="0" * 64, contract=contract),
+        ToolQuarantine.objects.create(
+            **where,
+            tool=side.item("tool"),
+            reason="gone",
+            pinned_sha256="0" * 64,
+            pinned=contract,
+            changed_at=timezone.now(),
+            opened_by=side.canary,
+        ),
+        ToolMock.objects.create(
+            tool=side.item("tool"),
+            steps=canonical_json([{"result": side.canary}]),
+            updated_by=side.canary,
         ),
     ]
     for row in rows:
