@@ -1,4 +1,4 @@
-.PHONY: install run test lint typecheck bench messages
+.PHONY: install run test lint typecheck bench conformance messages
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 install:  ## environment for development
@@ -21,6 +21,9 @@ typecheck: install
 
 bench: install  ## figures of docs/benchmarks.md
 	python -m agentops.bench
+
+conformance:  ## the MCP conformance suite's own summaries
+	@sh scripts/conformance client
 
 messages: install  ## collect and compile translations
 	python manage.py makemessages -l pt_BR --ignore .venv --ignore var --no-obsolete --no-location

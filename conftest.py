@@ -38,6 +38,8 @@ KEPT_TABLES = {"django_migrations", "django_content_type", "auth_permission"}
 def pytest_configure(config: pytest.Config) -> None:
     # Argon2 is slow on purpose; the tests sign in hundreds of times.
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    # Tool servers of tests live on this machine.
+    settings.TOOL_ALLOW_PRIVATE = ["127.0.0.1"]
     if SERVICES and settings.EMBEDDED_DATABASE:
         raise pytest.UsageError("AGENTOPS_SERVICES=1 needs DATABASE_URL=postgres://…")
     if SERVICES and settings.EMBEDDED:

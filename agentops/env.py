@@ -1,11 +1,15 @@
 """Reads the process environment once. A wrong or missing value stops the process with its name."""
 
 import base64
+import json
 from pathlib import Path
 from typing import Any
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
+
+from apps.runtime.addresses import AllowList
+from apps.tools.transports.programs import Program, programs_parse
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
@@ -55,6 +59,35 @@ def key_of_32_bytes(name: str, value: str) -> str:
     if not fits:
         raise ImproperlyConfigured(f"{name} must be 32 bytes in base64.")
     return value
+
+
+def inside_addresses(name: str, default: list[str]) -> list[str]:
+    """Return the addresses inside that ``name`` lets be reached, or stop the process."""
+    entries: list[str] = env.list(name, default=default)
+    try:
+        AllowList.of(entries)
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name}: {error}.") from None
+    return entries
+
+
+def agent_classes(name: str, default: list[str]) -> dict[str, str]:
+    """Return name -> dotted path ("" for an entry point) of the agents in ``name``, or stop."""
+    found: dict[str, str] = {}
+    for entry in env.list(name, default=default):
+        agent, _equals, path = entry.strip().partition("=")
+        if not agent.isidentifier() or (path and not all(map(str.isidentifier, path.split(".")))):
+            raise ImproperlyConfigured(f"{name}: {entry!r} is not NAME or NAME=dotted.path.Class.")
+        found[agent] = path
+    return found
+
+
+def programs(name: str) -> dict[str, Program]:
+    """Return the programs registered in ``name`` as a JSON object, or stop the process."""
+    try:
+        return programs_parse(json.loads(env(name, default="") or "{}"))
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name}: {error}.") from None
 
 
 def database(url: str, *, pool_size: int) -> dict[str, Any]:

@@ -172,6 +172,8 @@ def settings_read() -> dict[str, tuple[object, object, object]]:
         if not isinstance(node, ast.Call) or ast.unparse(node.func).split(".")[0] not in (
             "env",
             "number",
+            "inside_addresses",
+            "programs",
         ):
             continue
         given = {word.arg: constant(word.value) for word in node.keywords}

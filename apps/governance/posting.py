@@ -1,7 +1,7 @@
 """One signed POST to an address that a tenant chose. Knows neither Django's models nor tenants.
 
-The address is resolved once and checked, and the connection goes to what was checked: a name that
-answers differently the second time reaches nothing inside. No redirect is followed. Signed as
+The address is resolved once and checked (``runtime.addresses``), and the connection goes to what was
+checked. No redirect is followed. Signed as
 Standard Webhooks say (standardwebhooks.com): headers ``webhook-id``, ``webhook-timestamp`` and
 ``webhook-signature: v1,<base64 of HMAC-SHA256 of "id.timestamp.body">``.
 """
@@ -10,39 +10,37 @@ import base64
 import hashlib
 import hmac
 import http.client
-import ipaddress
 import socket
 import ssl
 from collections.abc import Collection
 from urllib.parse import SplitResult, urlsplit
 
+from apps.runtime.addresses import AddressRefused, AllowList, addresses_check, host_check
+
 SECONDS = 5.0
 """How long a name, a connection, or an answer may take, each."""
-
-
-class AddressRefused(ValueError):
-    """The address is not one that may be posted to. The text is a short code, never the address."""
 
 
 def address_parse(url: str, *, private: Collection[str]) -> SplitResult:
     """Return the parts of ``url``; raise ``AddressRefused`` unless it is https without credentials,
     and where it names an IP address, a public one. What a name leads to is asked when it is sent.
 
-    ``private``: host names an operator trusts although they are inside; they may speak plain http.
+    ``private``: what an operator trusts although it is inside (see ``AllowList.of``); it may speak
+    plain http.
     """
     try:
         parts = urlsplit(url)
-        host, _port = parts.hostname, parts.port
+        host, port = parts.hostname, _port_of(parts)
     except ValueError:
         raise AddressRefused("not_an_address") from None
     if not host or parts.scheme not in ("https", "http"):
         raise AddressRefused("not_an_address")
     if parts.username is not None or parts.password is not None or parts.fragment:
         raise AddressRefused("credentials_in_address")
-    if parts.scheme == "http" and host not in private:
+    allowed = AllowList.of(private)
+    if parts.scheme == "http" and not allowed.names(host, port):
         raise AddressRefused("https_only")
-    if host not in private and _is_inside(host):
-        raise AddressRefused("private_address")
+    host_check(host, port, allowed)
     return parts
 
 
@@ -72,7 +70,7 @@ def post_signed(
     """
     parts = address_parse(url, private=private)
     host = parts.hostname or ""
-    port = parts.port or (443 if parts.scheme == "https" else 80)
+    port = _port_of(parts)
     connection = _connection(parts.scheme, host, port, _resolve(host, port, private))
     headers = {
         "content-type": "application/json",
@@ -92,27 +90,13 @@ def post_signed(
 
 
 def _resolve(host: str, port: int, private: Collection[str]) -> str:
-    """Return one IP address of ``host``; refuse it when any of them is not on the public internet."""
+    """Return one IP address of ``host``. Raises ``AddressRefused``."""
     found = [str(entry[4][0]) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
-    if host not in private and not all(_is_public(address) for address in found):
-        raise AddressRefused("private_address")
-    return found[0]
+    return addresses_check(host, port, found, AllowList.of(private))[0]
 
 
-def _is_inside(host: str) -> bool:
-    try:
-        return not _is_public(host)
-    except ValueError:  # A name.
-        return False
-
-
-def _is_public(address: str) -> bool:
-    parsed = ipaddress.ip_address(address.partition("%")[0])
-    inner = getattr(parsed, "ipv4_mapped", None) or getattr(parsed, "sixtofour", None)
-    if inner is not None:
-        parsed = inner
-    inside = parsed.is_multicast or parsed.is_reserved or getattr(parsed, "is_site_local", False)
-    return parsed.is_global and not inside
+def _port_of(parts: SplitResult) -> int:
+    return parts.port or (443 if parts.scheme == "https" else 80)
 
 
 def _connection(scheme: str, host: str, port: int, address: str) -> http.client.HTTPConnection:

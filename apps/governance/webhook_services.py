@@ -8,13 +8,14 @@ from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
 from apps.governance.approval_models import WebhookEndpoint
-from apps.governance.posting import AddressRefused, address_parse
+from apps.governance.posting import address_parse
 from apps.releases.changes.events import EVENTS
 from apps.releases.environments.binding_values import (
     InvalidBinding,
     address_check,
     credential_check,
 )
+from apps.runtime.addresses import AddressRefused
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import audit_append
 

@@ -18,8 +18,9 @@ from django.utils.module_loading import import_string
 
 from apps.governance.approval_models import WebhookDelivery, WebhookEndpoint
 from apps.governance.notices import webhook_disabled_noticed
-from apps.governance.posting import SECONDS, AddressRefused, post_signed
+from apps.governance.posting import SECONDS, post_signed
 from apps.releases.changes.events import ChangeEvent
+from apps.runtime.addresses import AddressRefused
 from apps.runtime.canonical import canonical_json
 from apps.tenants.models import Tenant
 from apps.tenants.scope import current_tenant_id, release_connection, tenant_transaction

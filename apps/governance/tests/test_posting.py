@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from apps.governance.posting import AddressRefused, address_parse, post_signed, signature
+from apps.governance.posting import address_parse, post_signed, signature
 from apps.governance.tests.hooks import receiving
+from apps.runtime.addresses import AddressRefused
 
 SENT: dict[str, Any] = {
     "secret": "a secret of acme",

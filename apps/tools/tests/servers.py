@@ -9,7 +9,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from apps.runtime.addresses import AllowList
 from apps.runtime.ports import RemoteTool
+
+LOCAL = AllowList.of(["127.0.0.1"])
+"""Servers of tests live on this machine."""
 
 ROOT = Path(__file__).resolve().parents[3]
 _LISTENING = re.compile(r"http://127\.0\.0\.1:(\d+)")

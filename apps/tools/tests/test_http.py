@@ -27,10 +27,8 @@ def connect(monkeypatch, requests):
             requests.append(request)
             return handler(request) if callable(handler) else handler
 
-        def client(credential: str) -> httpx2.AsyncClient:
-            return httpx2.AsyncClient(
-                transport=httpx2.MockTransport(answer), headers={"authorization": credential}
-            )
+        def client(allowed, auth) -> httpx2.AsyncClient:
+            return httpx2.AsyncClient(transport=httpx2.MockTransport(answer), auth=auth)
 
         monkeypatch.setattr(http, "client_create", client)
         return HttpTransport()
@@ -50,6 +48,7 @@ async def test_call__plain_contract__posts_name_arguments_and_key(connect, reque
     assert (request.method, str(request.url)) == ("POST", "http://crm.test/mcp/tools/call")
     assert request.content == b'{"tool_name":"saldo","arguments":{"protocolo":9007199254740993}}'
     assert request.headers["idempotency-key"] == "key-1"
+    assert request.headers["authorization"] == "Bearer tok"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import json
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import httpx2
 import pytest
@@ -22,14 +23,13 @@ def connect(monkeypatch):
     """Return a function that puts a transport in front of a server without a socket."""
 
     def made(server) -> McpTransport:
-        def client(credential: str) -> httpx2.AsyncClient:
+        def client(allowed, auth) -> httpx2.AsyncClient:
             transport = (
                 server
                 if isinstance(server, httpx2.AsyncBaseTransport)
                 else httpx2.MockTransport(server)
             )
-            headers = {"authorization": f"Bearer {credential}"}
-            return httpx2.AsyncClient(transport=transport, headers=headers)
+            return httpx2.AsyncClient(transport=transport, auth=auth)
 
         monkeypatch.setattr(mcp, "client_create", client)
         return McpTransport()
@@ -37,8 +37,9 @@ def connect(monkeypatch):
     return made
 
 
-async def ask(transport: McpTransport, arguments=None, key="key-1"):
-    return await transport.call(REMOTE, arguments or {}, idempotency_key=key)
+async def ask(transport: McpTransport, arguments=None, key="key-1", **changed):
+    remote = replace(REMOTE, **changed)
+    return await transport.call(remote, arguments or {}, idempotency_key=key)
 
 
 # -- the wire ----------------------------------------------------------------------------------
@@ -142,6 +143,42 @@ async def test_call__server_forgot_the_session__fails_unsent_and_the_next_call_o
     assert (server.count("initialize"), server.count("tools/list")) == (2, 2)
 
 
+@pytest.mark.parametrize(
+    "response",
+    [
+        rpc_error(-32600, "Session not found", status=404),
+        rpc_error(-32600, "Session terminated", status=404),
+        rpc_error(-32000, "Bad Request: No valid session ID provided", status=400),
+        rpc_error(-32600, "Session not found"),
+        httpx2.Response(404, text="not found"),
+    ],
+    ids=["404", "terminated", "400", "200", "no-body"],
+)
+async def test_call__session_lost_and_call_may_be_repeated__one_new_session_and_one_repeat(
+    connect, response
+):
+    answers: list[Answer] = [text("1"), response, text("2")]
+    server = FakeMcp(lambda params: answers.pop(0), era="2025")
+    transport = connect(server)
+    await ask(transport, repeatable=True)
+
+    answer = await ask(transport, repeatable=True)
+
+    assert (answer.ok, answer.result) == (True, "2")
+    assert (server.count("initialize"), server.count("tools/call")) == (2, 3)
+
+
+async def test_call__server_forgets_every_session__ends_after_one_repeat(connect):
+    server = FakeMcp(lambda params: httpx2.Response(404), era="2025")
+    transport = connect(server)
+
+    with pytest.raises(ToolUnavailable) as gone:
+        await ask(transport, repeatable=True)
+
+    assert (gone.value.sent, gone.value.code) == (False, "broken")
+    assert server.count("tools/call") == 2
+
+
 async def test_caller__server_forgot_the_session__action_is_done_once_in_the_same_call(connect):
     done = []
 
@@ -224,20 +261,39 @@ async def test_list__several_pages__every_tool_is_there(connect):
 
 
 @pytest.mark.parametrize(
-    "pages",
+    ("pages", "asked"),
     [
-        lambda cursor: {"tools": [TOOL], "nextCursor": "same"},
-        lambda cursor: {"tools": [TOOL], "nextCursor": f"{cursor}x"},
+        (lambda cursor: {"tools": [TOOL], "nextCursor": "same"}, 2),
+        (lambda cursor: {"tools": [TOOL], "nextCursor": f"{cursor}x"}, mcp.MAX_PAGES),
     ],
     ids=["stuck", "endless"],
 )
-async def test_list__cursor_that_never_ends__is_left_after_a_bound(connect, pages):
+async def test_list__cursor_that_never_ends__is_an_error_after_a_bound(connect, pages, asked):
     server = FakeMcp(text("ok"), pages=pages)
 
-    tools = await connect(server).list_tools(REMOTE)
+    with pytest.raises(ToolUnavailable, match="tool list") as failed:
+        await connect(server).list_tools(REMOTE)
 
-    assert [tool["name"] for tool in tools] == ["saldo"]
-    assert server.count("tools/list") <= 2 * mcp.MAX_PAGES
+    assert (failed.value.sent, failed.value.code) == (False, "broken")
+    assert server.count("tools/list") == asked
+
+
+async def test_list__everything_a_model_may_see__is_there_and_absent_fields_are_left_out(connect):
+    full = {
+        **TOOL, "title": "Saldo", "description": "Diz o saldo.", "outputSchema": OUTPUT,
+        "annotations": {"readOnlyHint": True, "title": "Ler saldo"},
+    }  # fmt: skip
+    bare = {**TOOL, "name": "outro"}
+    server = FakeMcp(text("ok"), pages=lambda cursor: {"tools": [full, bare]})
+
+    first, second = await connect(server).list_tools(REMOTE)
+
+    assert first == {
+        "name": "saldo", "title": "Saldo", "description": "Diz o saldo.",
+        "input_schema": {"type": "object"}, "output_schema": OUTPUT,
+        "annotations": {"readOnlyHint": True, "title": "Ler saldo"},
+    }  # fmt: skip
+    assert second == {"name": "outro", "description": "", "input_schema": {"type": "object"}}
 
 
 # -- results -----------------------------------------------------------------------------------
@@ -312,7 +368,7 @@ async def test_call__success_flag_over_a_failure__is_a_failure(connect, body):
 # -- refusals and noise ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("status", [401, 403, 413, 429])
+@pytest.mark.parametrize("status", [403, 413, 429])
 async def test_call__server_refuses_for_good__is_an_answer_and_not_an_outage(connect, status):
     answer = await ask(connect(FakeMcp(lambda params: httpx2.Response(status))))
 
@@ -371,32 +427,72 @@ async def test_call__server_that_never_lets_us_in__nothing_counts_as_sent(connec
 
     transport = connect(closed)
 
-    if status == 401:
-        assert not (await ask(transport)).ok
-    else:
-        with pytest.raises(ToolUnavailable) as failed:
-            await ask(transport)
-        assert failed.value.sent is False
+    with pytest.raises(ToolUnavailable) as failed:
+        await ask(transport)
+
+    assert failed.value.sent is False
+    assert (failed.value.code == "needs_sign_in") is (status == 401)
 
 
 async def test_connections__more_than_are_kept__the_idle_oldest_is_closed():
     closed = []
 
     class Connection:
-        def __init__(self, address: str, credential: str) -> None:
-            self.address = address
+        def __init__(self, remote) -> None:
+            self.address = remote.address
 
         async def aclose(self) -> None:
             closed.append(self.address)
 
+    def at(address: str):
+        return replace(REMOTE, address=address)
+
     kept = connections.Connections(Connection, max_kept=2)
-    with kept.using("http://a", "") as first:
+    with kept.using(at("http://a")) as first:
         for address in ("http://b", "http://c"):
-            with kept.using(address, ""):
+            with kept.using(at(address)):
                 pass
-        with kept.using("http://a/", "") as again:
+        with kept.using(at("http://a/")) as again:
             assert again is first
     await kept.aclose()
 
     assert closed[0] == "http://b"
     assert sorted(closed) == ["http://a", "http://b", "http://c"]
+
+
+async def test_connections__strict_and_all_in_use__one_more_is_refused():
+    class Connection:
+        def __init__(self, remote) -> None:
+            pass
+
+        async def aclose(self) -> None:
+            pass
+
+    kept = connections.Connections(Connection, max_kept=1, strict=True)
+    other = replace(REMOTE, tenant="2")
+    with kept.using(REMOTE), pytest.raises(ToolUnavailable) as full, kept.using(other):
+        pass
+    with kept.using(other):
+        pass
+    await kept.aclose()
+
+    assert full.value.sent is False
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"tenant": "2"}, {"principal": "user:2"}, {"credential": "else"}, {"server": "b"},
+     {"auth": "oauth_client"}, {"address": "http://crm.test/other"}],
+)  # fmt: skip
+async def test_connections__of_another_caller__are_never_shared(other):
+    class Connection:
+        def __init__(self, remote) -> None:
+            pass
+
+        async def aclose(self) -> None:
+            pass
+
+    kept = connections.Connections(Connection)
+    with kept.using(REMOTE) as mine, kept.using(replace(REMOTE, **other)) as theirs:
+        assert mine is not theirs
+    await kept.aclose()

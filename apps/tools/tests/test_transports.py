@@ -8,7 +8,7 @@ import pytest
 from apps.runtime.ports import RemoteTool, ToolRequest, ToolUnavailable
 from apps.runtime.testing import FakeLedger
 from apps.tools.config import Argument, ToolConfig, ToolServerConfig
-from apps.tools.tests.servers import running
+from apps.tools.tests.servers import LOCAL, running
 from apps.tools.tests.world import caller_of, release, turn
 from apps.tools.transports.dispatch import Transports
 
@@ -30,7 +30,7 @@ def retail(tmp_path_factory):
 
 @pytest.fixture
 async def transports():
-    made = Transports()
+    made = Transports(allowed=LOCAL)
     yield made
     await made.aclose()
 
@@ -298,7 +298,7 @@ async def test_call__address_that_is_no_http_url__is_refused_before_anything_is_
 
 
 def test_transports__used_on_a_second_loop__say_so(telecom):
-    made = Transports()
+    made = Transports(allowed=LOCAL)
     tool = telecom.tool("consultar_fatura", "http")
 
     async def once(close: bool) -> None:

@@ -1,19 +1,15 @@
-"""Kept connections: one per (address, credential), bounded, with one TLS context per process."""
+"""Kept connections: one per server, tenant, person and credential, bounded in number."""
 
 import asyncio
-import ssl
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import Generic, Protocol, TypeVar
 
 import httpx2
 
-from apps.runtime.ports import ToolUnavailable
-
-CONNECT_SECONDS = 5.0
-"""Longest wait for a TCP and TLS connection; the call's own deadline may be shorter."""
+from apps.runtime.ports import RemoteTool, ToolUnavailable
+from apps.tools.transports.guarding import AddressForbidden
 
 MAX_ANSWER_BYTES = 4 * 1024 * 1024
 """Longest answer read from a server: what the SDK's servers accept as a request."""
@@ -21,7 +17,6 @@ MAX_ANSWER_BYTES = 4 * 1024 * 1024
 MAX_KEPT = 256
 """Connections kept per worker; the one unused for longest is closed first."""
 
-_LIMITS = httpx2.Limits(max_connections=64, max_keepalive_connections=32, keepalive_expiry=60.0)
 _NEVER_SENT = (
     httpx2.ConnectError,
     httpx2.ConnectTimeout,
@@ -35,28 +30,6 @@ _NEVER_SENT = (
 
 class AnswerTooLong(Exception):
     """The server's answer has more than ``MAX_ANSWER_BYTES``; the rest was not read."""
-
-
-@lru_cache(maxsize=1)
-def tls_context() -> ssl.SSLContext:
-    """Return the process's TLS context: building one takes longer than twenty calls."""
-    return httpx2.create_ssl_context()
-
-
-def client_create(credential: str) -> httpx2.AsyncClient:
-    """Return a client that sends ``credential`` as bearer token and follows no redirect.
-
-    Its cookies and pool belong to one server and credential, so that one tenant's slow server or
-    session never meets another's. Calls set their own deadline; only connecting has one here.
-    """
-    headers = {"authorization": f"Bearer {credential}"} if credential else {}
-    return httpx2.AsyncClient(
-        headers=headers,
-        verify=tls_context(),
-        limits=_LIMITS,
-        timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS, pool=CONNECT_SECONDS),
-        follow_redirects=False,
-    )
 
 
 def address_check(address: str) -> str:
@@ -73,9 +46,13 @@ def address_check(address: str) -> str:
 
 def unavailable(error: Exception) -> ToolUnavailable:
     """Return ``error`` of the HTTP client as the port's own, with what is known of the sending."""
+    if isinstance(error, AddressForbidden):
+        text = "The server's address is inside; an operator allows it by TOOL_ALLOW_PRIVATE."
+        return ToolUnavailable(text, sent=False, code="forbidden_address")
     sent = not isinstance(error, _NEVER_SENT)
     text = "The server broke off." if sent else "The server cannot be reached."
-    return ToolUnavailable(f"{text} ({type(error).__name__})", sent=sent)
+    code = "broken" if sent else "unreachable"
+    return ToolUnavailable(f"{text} ({type(error).__name__})", sent=sent, code=code)
 
 
 async def read_limited(response: httpx2.Response) -> bytes:
@@ -97,40 +74,51 @@ class Closable(Protocol):
 
 
 ConnectionT = TypeVar("ConnectionT", bound=Closable)
+Key = tuple[object, ...]
 
 
 class Connections(Generic[ConnectionT]):
-    """The kept connections of one event loop, made by ``make(address, credential)`` when first used.
+    """The kept connections of one event loop, made by ``make(remote)`` when first used.
 
-    Raises ``RuntimeError`` on another loop than the first: sockets belong to the loop that opened
-    them.
+    ``strict``: no more than ``max_kept`` even while all are in use; then ``using`` raises
+    ``ToolUnavailable``. Raises ``RuntimeError`` on another loop than the first: sockets belong to
+    the loop that opened them.
     """
 
     def __init__(
-        self, make: Callable[[str, str], ConnectionT], *, max_kept: int = MAX_KEPT
+        self,
+        make: Callable[[RemoteTool], ConnectionT],
+        *,
+        max_kept: int = MAX_KEPT,
+        strict: bool = False,
     ) -> None:
         self._make = make
         self._max_kept = max_kept
-        self._kept: OrderedDict[tuple[str, str], ConnectionT] = OrderedDict()
-        self._in_use: dict[tuple[str, str], int] = {}
+        self._strict = strict
+        self._kept: OrderedDict[Key, ConnectionT] = OrderedDict()
+        self._in_use: dict[Key, int] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @contextmanager
-    def using(self, address: str, credential: str) -> Iterator[ConnectionT]:
-        """Hold the connection to ``address``; while held it is not closed."""
+    def using(self, remote: RemoteTool) -> Iterator[ConnectionT]:
+        """Hold the connection to ``remote``'s server; while held it is not closed."""
         self._same_loop()
-        key = (address_check(address), credential)
+        key = _key(remote)
         connection = self._kept.get(key)
         if connection is None:
-            connection = self._kept[key] = self._make(*key)
+            self._make_room()
+            connection = self._kept[key] = self._make(remote)
         self._kept.move_to_end(key)
         self._in_use[key] = self._in_use.get(key, 0) + 1
         try:
             yield connection
         finally:
             self._in_use[key] -= 1
-            self._shrink()
+            if not self._in_use[key]:
+                del self._in_use[key]
+            if len(self._kept) > self._max_kept:
+                self._close_oldest()
 
     async def aclose(self) -> None:
         """Close every connection."""
@@ -145,12 +133,24 @@ class Connections(Generic[ConnectionT]):
         elif self._loop is not loop:
             raise RuntimeError("kept connections are used on the event loop that opened them")
 
-    def _shrink(self) -> None:
-        if len(self._kept) <= self._max_kept:
+    def _make_room(self) -> None:
+        if not self._strict or len(self._kept) < self._max_kept or self._close_oldest():
             return
-        idle = next((key for key in self._kept if not self._in_use.get(key)), None)
-        if idle is not None:
-            self._in_use.pop(idle, None)
-            task = asyncio.ensure_future(self._kept.pop(idle).aclose())
-            self._closing.add(task)
-            task.add_done_callback(self._closing.discard)
+        raise ToolUnavailable("Too many programs are at work; try again.", sent=False)
+
+    def _close_oldest(self) -> bool:
+        idle = next((key for key in self._kept if key not in self._in_use), None)
+        if idle is None:
+            return False
+        task = asyncio.ensure_future(self._kept.pop(idle).aclose())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+        return True
+
+
+def _key(remote: RemoteTool) -> Key:
+    """Whatever makes two callers' connections different: no tenant meets another's session."""
+    return (
+        remote.tenant, remote.server, remote.principal, remote.transport,
+        remote.address.rstrip("/"), remote.credential, remote.auth, remote.client_id, remote.scopes,
+    )  # fmt: skip

@@ -7,23 +7,27 @@ from typing import Any
 
 import httpx2
 
+from apps.runtime.addresses import AllowList
 from apps.runtime.ports import RemoteResult, RemoteTool, ToolUnavailable
 from apps.tools.results import UNCONFIRMED, NotJson, error_text, json_parse, result_normalise
 from apps.tools.transports.connections import (
     AnswerTooLong,
     Connections,
-    client_create,
+    address_check,
     read_limited,
     unavailable,
 )
+from apps.tools.transports.guarding import TokenAuth, client_create
+from apps.tools.transports.tokens import BoundTokens, TokenSource, needs_sign_in
+from apps.tools.transports.watching import answer_seen
 
 
 class HttpConnection:
-    """One server under one credential."""
+    """One server for one caller."""
 
-    def __init__(self, address: str, credential: str) -> None:
-        self._address = address
-        self._http = client_create(credential)
+    def __init__(self, remote: RemoteTool, allowed: AllowList, tokens: TokenSource) -> None:
+        self._address = address_check(remote.address)
+        self._http = client_create(allowed, TokenAuth(tokens, remote))
 
     async def aclose(self) -> None:
         """Close the sockets."""
@@ -45,8 +49,12 @@ class HttpConnection:
 class HttpTransport:
     """The ``ToolTransport`` for ``http``. One instance belongs to one event loop."""
 
-    def __init__(self) -> None:
-        self._connections = Connections(HttpConnection)
+    def __init__(
+        self, *, allowed: AllowList | None = None, tokens: TokenSource | None = None
+    ) -> None:
+        source = tokens or BoundTokens()
+        inside = allowed or AllowList()
+        self._connections = Connections(lambda remote: HttpConnection(remote, inside, source))
 
     async def aclose(self) -> None:
         """Close every connection."""
@@ -57,13 +65,15 @@ class HttpTransport:
     ) -> RemoteResult:
         """Call ``tool``; the key goes along as header ``Idempotency-Key``."""
         body = {"tool_name": tool.name, "arguments": dict(arguments)}
-        text = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+        content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
         try:
-            status, answer = await self._ask(tool, "POST", "/tools/call", text, idempotency_key)
+            status, answer = await self._ask(tool, "POST", "/tools/call", content, idempotency_key)
         except AnswerTooLong:
             return _unreadable("The server's answer is too long.")
+        answer_seen(lambda: {"status": status, "body": answer.decode("utf-8", "replace")})
         if status >= 500 or status in (202, 204, 408):
-            raise ToolUnavailable(f"The server answered with HTTP {status}.", sent=True)
+            text = f"The server answered with HTTP {status}."
+            raise ToolUnavailable(text, sent=True, code="broken")
         if status >= 300:
             return RemoteResult(ok=False, error=_refusal(status, answer))
         try:
@@ -72,26 +82,30 @@ class HttpTransport:
             return _unreadable("The server's answer is not JSON.")
 
     async def list_tools(self, tool: RemoteTool) -> list[Mapping[str, Any]]:
-        """Return the tools of ``tool``'s server: name, description, input_schema."""
+        """See ``ToolTransport``."""
         try:
             status, answer = await self._ask(tool, "GET", "/tools/list")
             if status != httpx2.codes.OK:
-                raise ToolUnavailable(_refusal(status, answer), sent=False)
+                raise ToolUnavailable(_refusal(status, answer), sent=False, code="broken")
             return _listed(json_parse(answer))
         except (AnswerTooLong, NotJson):
-            raise ToolUnavailable("The server's tool list cannot be read.", sent=False) from None
+            raise _unlisted() from None
 
     async def _ask(
         self, tool: RemoteTool, method: str, path: str, body: bytes | None = None, key: str = ""
     ) -> tuple[int, bytes]:
-        with self._connections.using(tool.address, tool.credential) as server:
+        with self._connections.using(tool) as server:
             try:
                 async with asyncio.timeout(tool.timeout_seconds):
-                    return await server.ask(method, path, body, key)
+                    status, answer = await server.ask(method, path, body, key)
             except TimeoutError:
-                raise ToolUnavailable("The server did not answer in time.", sent=True) from None
+                text = "The server did not answer in time."
+                raise ToolUnavailable(text, sent=True, code="timeout") from None
             except (httpx2.HTTPError, httpx2.InvalidURL) as error:
                 raise unavailable(error) from error
+        if status == httpx2.codes.UNAUTHORIZED:
+            raise needs_sign_in()
+        return status, answer
 
 
 def _refusal(status: int, answer: bytes) -> str:
@@ -111,16 +125,27 @@ def _listed(value: Any) -> list[Mapping[str, Any]]:
     if isinstance(tools, Mapping):
         tools = [{"name": name, **entry} for name, entry in tools.items() if _is_object(entry)]
     if not isinstance(tools, list):
-        raise ToolUnavailable("The server's tool list cannot be read.", sent=False)
-    return [
-        {
-            "name": str(tool["name"]),
-            "description": str(tool.get("description") or ""),
-            "input_schema": tool.get("input_schema") or tool.get("inputSchema") or {},
-        }
-        for tool in tools
-        if _is_object(tool) and tool.get("name")
-    ]
+        raise _unlisted()
+    return [_shown(tool) for tool in tools if _is_object(tool) and tool.get("name")]
+
+
+def _shown(tool: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a model may see of ``tool``, absent fields left out."""
+    fields = {
+        "title": tool.get("title"),
+        "output_schema": tool.get("output_schema") or tool.get("outputSchema"),
+        "annotations": tool.get("annotations"),
+    }
+    return {
+        "name": str(tool["name"]),
+        "description": str(tool.get("description") or ""),
+        "input_schema": tool.get("input_schema") or tool.get("inputSchema") or {},
+        **{name: value for name, value in fields.items() if value},
+    }
+
+
+def _unlisted() -> ToolUnavailable:
+    return ToolUnavailable("The server's tool list cannot be read.", sent=False, code="broken")
 
 
 def _is_object(value: Any) -> bool:

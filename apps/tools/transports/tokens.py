@@ -1,8 +1,12 @@
 """Where a transport gets the token of a request from."""
 
+import time
+from collections.abc import Callable
 from typing import Protocol
 
 from apps.runtime.ports import RemoteTool, ToolUnavailable
+
+PAUSE_SECONDS = 60.0
 
 
 class TokenSource(Protocol):
@@ -21,11 +25,24 @@ class TokenSource(Protocol):
 
 
 class BoundTokens:
-    """The token is the bound credential itself; there is no other when it is rejected."""
+    """The token is the bound credential itself; there is no other when it is rejected.
+
+    A rejected one is not shown again for ``PAUSE_SECONDS``: a server that counts failures would lock
+    the account.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._rejected: dict[tuple[str, str], float] = {}
 
     async def token(self, remote: RemoteTool, *, rejected: str = "") -> str:
         """See ``TokenSource``."""
-        if remote.auth != "bearer" or (rejected and rejected == remote.credential):
+        now = self._clock()
+        key = (remote.address, remote.credential)
+        if rejected and rejected == remote.credential:
+            self._rejected = {k: at for k, at in self._rejected.items() if at > now}
+            self._rejected[key] = now + PAUSE_SECONDS
+        if remote.auth != "bearer" or self._rejected.get(key, now) > now:
             raise needs_sign_in()
         return remote.credential
 
