@@ -1,7 +1,8 @@
 """Every step a turn takes, in order. Read this first.
 
-    message -> Identify -> Recall -> GuardInput -> ChooseAgent -> TakeAnswer
-            -> Supervise( RunAgent -> GuardOutput -> Judge )   again when a rail or judge says so
+    message -> Identify -> Recall -> GuardInput -> ReadPending -> ChooseAgent -> TakeAnswer
+            -> Transact -> TakeControl
+            -> Supervise( RunPlan( RunAgent ) -> GuardOutput -> Judge )   again when one says so
             -> Reply -> Persist -> Deliver
 
 A step that is not in this list does not happen. An outcome ends the walk: a blocked message skips
@@ -12,11 +13,14 @@ cannot be skipped. Pure: what a step needs from outside comes in as an argument.
 from collections.abc import Callable, Sequence
 
 from agentops.policies import (
+    action_evidence,
     agent_next_state,
     agents_of,
     answer_label,
     asked_key,
+    control_text,
     failure_text,
+    hop_budget,
     judge_policy,
     memory_policy,
     model_mask,
@@ -24,22 +28,39 @@ from agentops.policies import (
     refusal_text,
     route_text,
     tool_info,
+    topics_text,
+    transaction_facts,
+    turn_routing_policy,
 )
-from apps.agents.step import RunAgent
+from apps.agents.plan import RunPlan
+from apps.agents.step import CodeAgents, RunAgent
 from apps.conversations.steps.deliver import Deliver
 from apps.conversations.steps.identify import Identify
 from apps.conversations.steps.persist import Persist
 from apps.conversations.steps.recall import Recall
 from apps.conversations.steps.reply import Reply
 from apps.conversations.steps.take_answer import TakeAnswer
+from apps.conversations.steps.take_control import TakeControl
 from apps.evals.step import Judge
 from apps.governance.steps.guard_input import GuardInput
 from apps.governance.steps.guard_output import GuardOutput
 from apps.governance.steps.supervise import Supervise
+from apps.routing.answers import answer_sense
+from apps.routing.confirmation import ConfirmationClassifier
+from apps.routing.meaning import MeaningPort
 from apps.routing.step import ChooseAgent
 from apps.runtime.pipeline import Pipeline
-from apps.runtime.ports import HistoryPort, ModelPort, Observer, ToolPort, TurnStore
+from apps.runtime.ports import (
+    HistoryPort,
+    ModelPort,
+    Observer,
+    ToolPort,
+    TurnStore,
+)
 from apps.runtime.turn import Turn
+from apps.tools.steps.read_pending import ReadPending
+from apps.tools.steps.transact import Transact
+from apps.tools.transactions.machine import Transactions, WorkflowRunner
 
 
 def turn_pipeline(
@@ -48,25 +69,50 @@ def turn_pipeline(
     tools: ToolPort,
     models: ModelPort,
     store: TurnStore,
+    workflows: WorkflowRunner,
+    embeddings: MeaningPort | None = None,
+    code_agents: CodeAgents | None = None,
     observers: Sequence[Observer] = (),
     on_error: Callable[[Turn, str, BaseException], None] | None = None,
 ) -> Pipeline:
     """Return the pipeline over these ports."""
+    facts = transaction_facts()
+    transactions = Transactions(tools, workflows, facts)
+
+    def agent_over(tools: ToolPort) -> RunAgent:
+        return RunAgent(
+            tools,
+            models,
+            tool_info=tool_info,
+            texts_for=route_text,
+            refusal_for=refusal_text,
+            mask_for=model_mask,
+            transactions=transactions,
+            evidence_for=action_evidence,
+            hops_for=hop_budget,
+            code_agents=code_agents,
+        )
+
     return Pipeline(
         steps=[
             Identify(),
             Recall(history, policy_for=memory_policy),
             GuardInput(policy_for=rails),
-            ChooseAgent(agents_of),
+            ReadPending(
+                answer_sense, workflows, ConfirmationClassifier(models, turn_routing_policy)
+            ),
+            ChooseAgent(agents_of, models=models, embeddings=embeddings),
             TakeAnswer(asked_key),
+            Transact(transactions, facts),
+            TakeControl(control_text),
             Supervise(
                 attempt=[
-                    RunAgent(
+                    RunPlan(
+                        agent_over,
                         tools,
                         models,
-                        tool_info=tool_info,
-                        texts_for=route_text,
                         refusal_for=refusal_text,
+                        topics_for=topics_text,
                         mask_for=model_mask,
                     ),
                     GuardOutput(policy_for=rails),

@@ -5,16 +5,23 @@ from functools import partial
 from typing import Any
 
 from apps.agents.config import AgentConfig, MemoryPolicyConfig, PromptConfig
+from apps.agents.delegation.functions import specialists
+from apps.agents.tooling import mentions, stems
 from apps.evals.config import JudgePolicyConfig
 from apps.governance.config import RailPolicyConfig
 from apps.governance.detection.masking import text_mask
 from apps.governance.vault import Vault
+from apps.routing.answers import answer_sense
 from apps.routing.config import RoutingPolicyConfig
-from apps.routing.index import AgentFacts
+from apps.routing.hops import hop_cap
+from apps.routing.index import AgentFacts, Budget
+from apps.runtime.dialogue import Evidence
 from apps.runtime.release import Release
-from apps.runtime.turn import Turn
+from apps.runtime.turn import ToolCall, Turn
 from apps.tools.config import ToolConfig
 from apps.tools.mapping import arguments_map, sources_of
+from apps.tools.transactions.machine import Facts
+from apps.tools.transactions.outcome import evidence_of, status_of
 from apps.tools.validation import json_schema
 
 DEFAULT = "default"
@@ -44,9 +51,25 @@ def agents_of(release: Release) -> dict[str, AgentFacts]:
             domain=agent.domain,
             next_state=dict(agent.next_state),
             model_tools=tuple(agent.tools) if agent.tool_use == "model" else (),
+            actions=frozenset(slug for slug in agent.tools if _acts(release, slug)),
+            specialists={
+                role: Budget(turns=delegate.max_turns, minutes=delegate.max_minutes)
+                for role, delegate in specialists(agent).items()
+            },
         )
         for slug, agent in release.all(AgentConfig).items()
     }
+
+
+def _acts(release: Release, slug: str) -> bool:
+    """Whether the tool ``slug`` changes something."""
+    tool = release.find(ToolConfig, slug)
+    return tool is not None and tool.transactional
+
+
+def topics_text(turn: Turn) -> str:
+    """Return the tenant's sentence about what is kept for later, "" for the built-in one."""
+    return routing_policy(turn.release).topics_text
 
 
 def answering_agent(turn: Turn) -> AgentConfig | None:
@@ -143,6 +166,90 @@ def asked_key(turn: Turn) -> str:
     return ""
 
 
+def control_text(turn: Turn) -> str:
+    """Return the tenant's words for a conversation that goes to a person or ends."""
+    policy = routing_policy(turn.release)
+    handed = turn.route is not None and turn.route.control == "HUMAN_HANDOFF"
+    return policy.handoff_text if handed else policy.end_text
+
+
+def cancelled_text(turn: Turn) -> str:
+    """Return the tenant's words for an action that the customer gave up."""
+    return routing_policy(turn.release).cancelled_text
+
+
+def turn_routing_policy(turn: Turn) -> RoutingPolicyConfig:
+    """Return the routing policy of the turn's release."""
+    return routing_policy(turn.release)
+
+
+def language_of(turn: Turn) -> str:
+    """Return the language of the agent that answers, as a tag; Portuguese when none is known."""
+    agent = answering_agent(turn)
+    prompt = turn.release.find(PromptConfig, agent.prompt) if agent else None
+    return prompt.language if prompt else "pt-BR"
+
+
+def hop_budget(turn: Turn) -> int:
+    """Return how often one message may be passed on before it is answered."""
+    return hop_cap(routing_policy(turn.release).hop_budget, agents_of(turn.release))
+
+
+def action_evidence(turn: Turn, call: ToolCall) -> Evidence | None:
+    """Return what is kept of an action that a model had carried out; ``None`` for no known tool."""
+    tool = turn.release.find(ToolConfig, call.tool)
+    if tool is None:
+        return None
+    status, _items = status_of(call)
+    return evidence_of(tool, call, status, turn.session.turn_number, model_mask(turn))
+
+
+def action_named(turn: Turn) -> str:
+    """Return the one action of the route that the message asks for, "" for none or several.
+
+    An action without selection keywords is meant by its intent alone, but only when it is the
+    route's only one and the customer is asked before it runs. An agent whose model asks for tools
+    decides by itself.
+    """
+    route, agent = turn.route, answering_agent(turn)
+    prompt = turn.release.find(PromptConfig, agent.prompt) if agent else None
+    if route is None or agent is None or agent.tool_use != "collect":
+        return ""
+    if prompt is None or not prompt.allow_tool_usage:
+        return ""
+    found = {
+        slug: turn.release.find(ToolConfig, slug) for slug in route.tools if slug in agent.tools
+    }
+    actions = {
+        slug: tool
+        for slug, tool in found.items()
+        if tool is not None and tool.enabled and tool.transactional
+    }
+    said = stems(turn.text)
+    named = [
+        slug
+        for slug, tool in actions.items()
+        if any(mentions(said, keyword) for keyword in tool.selection_keywords)
+    ]
+    if len(named) == 1:
+        return named[0]
+    only = next(iter(actions)) if len(actions) == 1 else ""
+    if only and not actions[only].selection_keywords and actions[only].confirmation_required:
+        return only
+    return ""
+
+
+def transaction_facts() -> Facts:
+    """Return what an action's state machine asks of the other apps."""
+    return Facts(
+        action_of=action_named,
+        language_of=language_of,
+        cancelled_text=cancelled_text,
+        sense_of=answer_sense,
+        mask_for=model_mask,
+    )
+
+
 def refusal_text(turn: Turn) -> str:
     """Return what the customer reads when a model's answer was filtered."""
     return rails(turn).block_text
@@ -151,7 +258,9 @@ def refusal_text(turn: Turn) -> str:
 def answer_label(turn: Turn) -> str:
     """Return the agent's name to put before its answers, or "" (the default)."""
     agent = answering_agent(turn)
-    return turn.route.agent if agent is not None and agent.label_answers and turn.route else ""
+    if turn.route is None or turn.route.plan:
+        return ""  # several agents' answer is one voice
+    return turn.route.agent if agent is not None and agent.label_answers else ""
 
 
 def agent_next_state(turn: Turn) -> Mapping[str, str]:

@@ -26,11 +26,18 @@ from apps.conversations.adapters import (
     DatabaseLedger,
     DatabaseTurnStore,
 )
+from apps.routing.embedding.source import DatabaseMeanings
+from apps.runtime.addresses import AllowList
 from apps.runtime.pipeline import Pipeline
+from apps.runtime.ports import ConfirmationPort, CoveragePort, Ledger
 from apps.runtime.release import Release
 from apps.runtime.turn import Turn
+from apps.tools.cache_services import DatabaseAnswers
 from apps.tools.calling import ToolCaller
+from apps.tools.oauth.source import OAuthTokens
 from apps.tools.transports.dispatch import Transports
+from apps.tools.workflows.adapters import DatabaseWorkflows
+from apps.tools.workflows.engine import Workflows
 
 logger = logging.getLogger(__name__)
 _loop_thread: LoopThread | None = None
@@ -49,7 +56,10 @@ def tenant_secret(tenant_slug: str, name: str) -> str:
 
 def tool_transport() -> Transports:
     """Return what speaks to tool servers, for the event loop it is made on; named by ``TOOL_TRANSPORT``."""
-    return Transports()
+    allowed = AllowList.of(settings.TOOL_ALLOW_PRIVATE)
+    return Transports(
+        allowed=allowed, programs=settings.STDIO_PROGRAMS, tokens=OAuthTokens(allowed)
+    )
 
 
 def tag_key() -> str:
@@ -57,18 +67,40 @@ def tag_key() -> str:
     return salted_hmac("agentops.ledger", "tag").hexdigest()
 
 
+def tool_caller(
+    transport: Transports,
+    ledger: Ledger,
+    confirmations: ConfirmationPort | None = None,
+    coverage: CoveragePort | None = None,
+) -> ToolCaller:
+    """Return the tool port of a turn, of the gateway and of the debug door: the same rules for all."""
+    return ToolCaller(
+        transport,
+        ledger,
+        secret,
+        tag_key=tag_key(),
+        confirmations=confirmations,
+        coverage=coverage,
+        answers=DatabaseAnswers() if settings.ENABLE_MCP_CACHE else None,
+        turn_seconds=settings.TURN_TOOL_SECONDS,
+    )
+
+
 def build() -> tuple[Pipeline, Callable[[], Coroutine[Any, Any, None]]]:
     """Return the pipeline over the real adapters, and what closes them. Call on the turns' loop."""
     ledger = DatabaseLedger()
-    transports = Transports()
+    confirmations = DatabaseConfirmations()
+    runs = DatabaseWorkflows()
+    transports = tool_transport()
     providers = Providers()
+    tools = tool_caller(transports, ledger, confirmations, runs)
     pipeline = turn_pipeline(
         history=DatabaseHistory(),
-        tools=ToolCaller(
-            transports, ledger, secret, tag_key=tag_key(), confirmations=DatabaseConfirmations()
-        ),
+        tools=tools,
+        workflows=Workflows(tools, runs, confirmations=confirmations, tag_key=tag_key()),
         models=ModelCaller(providers, ledger, secret=secret),
         store=DatabaseTurnStore(),
+        embeddings=meanings,
         observers=[import_string(name)() for name in settings.TURN_OBSERVERS],
         on_error=turn_broke,
     )
@@ -91,6 +123,7 @@ def turn_broke(turn: Turn, error_id: str, error: BaseException) -> None:
     logger.error("turn %s failed, error %s", turn.id, error_id, exc_info=error)
 
 
+meanings = DatabaseMeanings()
 runtime = Runtime(build)
 
 

@@ -8,11 +8,20 @@ import pytest
 from agentops.pipeline import turn_pipeline
 from agentops.policies import requested_agent
 from agentops.tests.test_demo_routing import release
-from apps.runtime.outcomes import Waiting
+from apps.runtime.dialogue import dialogue_load
+from apps.runtime.outcomes import HandedOver, Waiting
 from apps.runtime.ports import RemoteResult
-from apps.runtime.testing import FakeHistory, FakeLedger, FakeModel, FakeStore, FakeTransport
+from apps.runtime.testing import (
+    FakeConfirmations,
+    FakeHistory,
+    FakeLedger,
+    FakeModel,
+    FakeStore,
+    FakeTransport,
+)
 from apps.runtime.turn import Caller, ChatMessage, Inbound, SessionState, Turn
 from apps.tools.calling import ToolCaller
+from apps.tools.tests.talk import NoWorkflows
 
 LINE = "Qual é o número da linha, com DDD?"
 ORDER = "Qual é o número do pedido?"
@@ -33,6 +42,7 @@ class Talk:
     remembers: bool = True
     session: SessionState = field(default_factory=SessionState)
     memory: tuple[ChatMessage, ...] = ()
+    confirmations: FakeConfirmations = field(default_factory=FakeConfirmations)
     transport: FakeTransport = field(
         default_factory=lambda: FakeTransport(
             {
@@ -63,24 +73,36 @@ class Talk:
                 turn_number=number,
                 next_state=self.session.next_state,
                 business_context=self.session.business_context,
+                active_agent=self.session.active_agent,
+                dialogue=self.session.dialogue,
             ),
+            dialogue=self.session.dialogue,
             bindings=BINDINGS,
             text=text,
         )
+        ledger = FakeLedger()
+        tools = ToolCaller(
+            self.transport, ledger, lambda name: "secret", confirmations=self.confirmations
+        )
         pipeline = turn_pipeline(
             history=FakeHistory(*(self.memory if self.remembers else ())),
-            tools=ToolCaller(self.transport, FakeLedger(), lambda name: "secret"),
+            tools=tools,
+            workflows=NoWorkflows(),
             models=FakeModel("Está em transporte."),
             store=FakeStore(),
         )
         done = await pipeline.run(turn)
         assert done.outcome is not None
+        self.confirmations.ask(done)
         self.memory += (
             ChatMessage(role="user", text=done.text),
             ChatMessage(role="assistant", text=done.outcome.text),
         )
         self.session = SessionState(
-            next_state=done.next_state or "", business_context=dict(done.business_context.values)
+            next_state=done.next_state or "",
+            business_context=dict(done.business_context.values),
+            active_agent=done.route.agent if done.route else "",
+            dialogue=dialogue_load(done.dialogue.dump()),
         )
         return done
 
@@ -153,14 +175,42 @@ async def test_line__caller_may_not_name_the_customer__is_not_taken_nor_asked_ag
     assert "customer_key" not in talk.session.business_context
 
 
-@pytest.mark.parametrize(
-    "text", ["cancelar", "quero cancelar", "quero falar com humano", "falar com atendente"]
-)
-async def test_question__customer_wants_to_stop_or_a_person__leaves_the_state(text: str) -> None:
+@pytest.mark.parametrize("text", ["cancelar", "quero cancelar"])
+async def test_question__customer_wants_to_stop__leaves_the_state(text: str) -> None:
     talk = Talk()
     await talk.say("Onde está meu pedido?")
     assert (await talk.hears(text)).startswith(GREETING)
     assert talk.session.next_state == ""
+
+
+@pytest.mark.parametrize("text", ["quero falar com humano", "falar com atendente"])
+async def test_question__customer_wants_a_person__the_conversation_goes_there(text: str) -> None:
+    talk = Talk()
+    await talk.say("Onde está meu pedido?")
+    turn = await talk.say(text)
+    assert isinstance(turn.outcome, HandedOver)
+    assert turn.outcome.text.startswith("Vou passar você para uma pessoa")
+    assert talk.session.next_state == "HUMAN_HANDOFF_REQUESTED"
+
+
+async def test_exchange__asked_confirmed_and_done__is_said_with_its_protocol() -> None:
+    done = {"protocolo": "TRO-2026000001", "order_id": "PED-1001", "status": "TROCA_SOLICITADA"}
+    talk = Talk(transport=FakeTransport({"solicitar_troca": done, "consultar_pedido": {}}))
+    assert await talk.hears("Quero trocar meu produto") == ORDER
+    assert await talk.hears("é o PED-1001") == "Qual é o motivo?"
+    question = await talk.hears("veio com defeito na tela")
+    assert question == (
+        "Confirma a troca do pedido PED-1001? O motivo informado foi: veio com defeito na tela."
+        " Responda sim ou não."
+    )
+    assert talk.sent("solicitar_troca") == []
+    turn = await talk.say("sim")
+    assert talk.sent("solicitar_troca") == [
+        {"order_id": "PED-1001", "reason": "veio com defeito na tela"}
+    ]
+    assert turn.dialogue.last_transaction is not None
+    assert turn.dialogue.last_transaction.status == "COMPLETED"
+    assert turn.dialogue.evidence[0].summary["protocolo"] == "TRO-2026000001"
 
 
 async def test_question__request_to_another_agent_of_the_domain__goes_there() -> None:

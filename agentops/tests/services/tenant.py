@@ -150,7 +150,12 @@ def _tools() -> list[tuple[str, str, dict[str, Any]]]:
         "consultar_pedido": ("retail", order, ["order_id"]),
     }
     items: list[tuple[str, str, dict[str, Any]]] = [
-        ("tool_server", name, {"endpoint": f"{name}_mcp", "timeout_seconds": 20})
+        (
+            "tool_server",
+            name,
+            # Not paused after failures: each of these tests makes them on purpose.
+            {"endpoint": f"{name}_mcp", "timeout_seconds": 20, "circuit_threshold": 0},
+        )
         for name in ("telecom", "retail")
     ]
     for slug, (server, arguments, required) in reads.items():
@@ -168,6 +173,8 @@ def _tools() -> list[tuple[str, str, dict[str, Any]]]:
             "tool_type": "action",
             "idempotent": agent in (REPEATABLE, ASKED),
             "confirmation_required": agent in (ASKED_ONCE, ASKED),
+            # What was never sent waits for a server that restarts.
+            "retry": {"max_attempts": 5, "backoff_ms": 1000},
             "args_schema": {**order, "reason": {"type": "string"}},
             "requires": ["order_id", "reason"],
             "selection_keywords": ["trocar"],

@@ -177,8 +177,8 @@ class Havoc:
     _threads: list[threading.Thread] = field(default_factory=list)
 
     def begin(self) -> None:
-        """Start two workers, and the trouble."""
-        self.workers = self.deployment.workers(2, concurrency=8)
+        """Start three workers, and the trouble."""
+        self.workers = self.deployment.workers(3, concurrency=8)
         for target in (self._kill, self._restart):
             thread = threading.Thread(target=target, daemon=True)
             thread.start()
@@ -193,9 +193,12 @@ class Havoc:
     def _kill(self) -> None:
         chance = random.Random(1)
         while not self._over.wait(chance.uniform(*KILL_EVERY)):
-            new = self.deployment.worker(concurrency=8)
-            self.workers.append(new)
-            self.workers.pop(0).kill()
+            ready = [worker for worker in self.workers if " ready." in worker.said()]
+            if len(ready) < 2:
+                continue
+            ready[0].kill()
+            self.workers.remove(ready[0])
+            self.workers.append(self.deployment.worker(concurrency=8, wait=False))
             self.kills += 1
 
     def _restart(self) -> None:

@@ -11,8 +11,9 @@ from apps.runtime.dialogue import Reading, Sense, Transaction
 from apps.runtime.text import fold, words
 from apps.runtime.turn import Turn
 from apps.tools.config import ToolConfig
+from apps.tools.mapping import extractor_of
 from apps.tools.transactions.machine import WorkflowRunner, inconsistency
-from apps.tools.transactions.reading import asked_of, extractor
+from apps.tools.transactions.reading import asked_of
 from apps.tools.transactions.values import values_said
 
 Classify = Callable[[Turn, str], Awaitable[tuple[Turn, Literal["yes", "no", "open"]]]]
@@ -60,7 +61,7 @@ class ReadPending:
             return Reading(kind="cancels", rest=sense.rest)
         said = sense.rest if sense.rest and (sense.yes or sense.no) else turn.text
         asked = asked_of(turn, tool, transaction)
-        values = values_said(asked, said, sense, extractor(turn, transaction.tool))
+        values = values_said(asked, said, sense, extractor_of(turn, transaction.tool))
         if collecting:
             if values:
                 return Reading(kind="fills", values=values)

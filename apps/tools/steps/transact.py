@@ -3,8 +3,9 @@
 from apps.runtime.dialogue import Topic
 from apps.runtime.turn import Turn
 from apps.tools.config import ToolConfig
+from apps.tools.mapping import extractor_of
 from apps.tools.transactions.machine import Facts, Transactions
-from apps.tools.transactions.reading import asked_of, extractor, opened
+from apps.tools.transactions.reading import asked_of, opened
 from apps.tools.transactions.values import values_said
 
 MAX_TOPICS = 8
@@ -41,7 +42,7 @@ class Transact:
             return turn
         asked = asked_of(turn, tool, opened(tool, slug))
         sense = self._facts.sense_of(turn.text)
-        values = values_said(asked, turn.text, sense, extractor(turn, slug))
+        values = values_said(asked, turn.text, sense, extractor_of(turn, slug))
         return await self._transactions.start(turn, slug, values)
 
 

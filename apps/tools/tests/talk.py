@@ -11,7 +11,7 @@ from apps.runtime.turn import BusinessContext, Caller, Route, SessionState, Turn
 from apps.tools.config import Argument, ToolConfig
 from apps.tools.steps.read_pending import ReadPending
 from apps.tools.steps.transact import Transact
-from apps.tools.tests.world import BINDINGS, TRUSTED, caller_of, release, turn
+from apps.tools.tests.world import AGENT, BINDINGS, TRUSTED, caller_of, release, turn
 from apps.tools.transactions.machine import Facts, Transactions, WorkflowRunner
 
 CANCEL = ToolConfig(
@@ -106,7 +106,11 @@ class Talk:
             id=f"t{number}",
             text=text,
             session=SessionState(
-                id="1", key="default:agent:s1", turn_number=number, dialogue=self.dialogue
+                id="1",
+                key="default:agent:s1",
+                agent=AGENT,
+                turn_number=number,
+                dialogue=self.dialogue,
             ),
             dialogue=self.dialogue,
             business_context=BusinessContext(values=self.context),
@@ -125,7 +129,7 @@ class Talk:
         open_one = walked.dialogue.transaction is not None and not elsewhere
         walked = walked.evolve(
             route=Route(
-                agent="orders",
+                agent=AGENT,
                 intent="other" if elsewhere else "order_cancel",
                 method="transaction" if open_one else "keyword",
                 confidence=1.0,

@@ -1,8 +1,5 @@
 """What may be read out of a message for one tool: its arguments, and how each is found."""
 
-from collections.abc import Callable
-from typing import Any
-
 from apps.runtime.dialogue import Transaction
 from apps.runtime.turn import Turn
 from apps.tools.config import ToolConfig
@@ -36,12 +33,3 @@ def opened(tool: ToolConfig, slug: str) -> Transaction:
     return Transaction(
         id="", status="COLLECTING_PARAMETERS", tool=slug, agent="", missing=tuple(tool.requires)
     )
-
-
-def extractor(turn: Turn, slug: str) -> Callable[[str, str], Any]:
-    """Return the configured extraction of ``slug``'s arguments; see ``values.Extract``."""
-
-    def extract(name: str, text: str) -> Any:
-        return None
-
-    return extract

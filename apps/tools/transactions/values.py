@@ -13,13 +13,11 @@ from apps.runtime.dialogue import Sense
 from apps.runtime.identifiers import answer_value
 from apps.runtime.text import fold, words
 from apps.tools.config import Argument, ToolConfig
-from apps.tools.validation import Refused, value_check
+from apps.tools.extraction import amount_read, typed_value
 
 Extract = Callable[[str, str], Any]
 """(argument, text) -> the value its configured extraction reads, ``None`` for none."""
 
-# A number an amount of money or a count is written as: "R$ 1.234,56", "71.99", "-3".
-_NUMBER = re.compile(r"(?<![\w.,])-?(?:R\$\s*)?\d[\d.,]*(?![\w])")
 _IDENTIFIER = re.compile(r"(?<![\w<])[A-Za-z0-9][\w./-]*\d[\w./-]*|<[A-Z_]+_\d+>")
 MIN_DIGITS = 3
 """An identifier that begins with a digit has so many of them: "2 dias", "2a via" are none."""
@@ -58,7 +56,7 @@ def values_said(asked: Asked, text: str, sense: Sense, extract: Extract) -> dict
             value = _shaped(asked, name, text)
         if value is None and name in asked.known and name in asked.identifiers:
             value = _lone_identifier(asked, name, text)
-        typed = _typed(asked.tool.args_schema[name], value)
+        typed = typed_value(asked.tool.args_schema[name], value)
         if typed is not None and asked.known.get(name) != typed:
             found[name] = typed
     if asked.asked and asked.asked not in found and asked.asked in asked.open:
@@ -66,15 +64,6 @@ def values_said(asked: Asked, text: str, sense: Sense, extract: Extract) -> dict
         if free is not None:
             found[asked.asked] = free
     return found
-
-
-def _typed(argument: Argument, value: Any) -> Any:
-    if value is None or value == "":
-        return None
-    try:
-        return value_check(argument, value)
-    except Refused:
-        return None
 
 
 def _named(argument: Argument, name: str, text: str) -> Any:
@@ -91,8 +80,7 @@ def _named(argument: Argument, name: str, text: str) -> Any:
             said = text[start:].strip() if start else match[1].strip()
             said = re.split(r"[,;\n]\s*", said)[0].strip(" .!")
             if argument.type != "string":
-                number = _NUMBER.search(said)
-                return number_read(number[0], argument.type) if number else None
+                return amount_read(said)
             identifier = _IDENTIFIER.search(said)
             return identifier[0].rstrip(".") if identifier and _names(identifier[0]) else said
     return None
@@ -107,8 +95,7 @@ def _shaped(asked: Asked, name: str, text: str) -> Any:
     if argument.type in ("integer", "number"):
         if name != asked.asked and len(asked.open) > 1:
             return None
-        numbers = _NUMBER.findall(text)
-        return number_read(numbers[0], argument.type) if len(numbers) == 1 else None
+        return amount_read(text)
     if argument.type == "string" and name in asked.identifiers:
         return _lone_identifier(asked, name, text)
     return None
@@ -147,26 +134,3 @@ def _free(asked: Asked, text: str, sense: Sense, found: Mapping[str, Any]) -> st
         return None
     said = text.strip()
     return said[:MAX_FREE_TEXT] if words(said) else None
-
-
-def number_read(text: str, kind: str) -> int | str | None:
-    """Return a number as people write it, as exact text (or an integer); ``None`` when unclear.
-
-    "1.234,56" and "1,234.56" are 1234.56, "71,99" is 71.99; "1.234" is one thousand two hundred and
-    thirty-four (the Brazilian point), "71.99" is a decimal.
-    """
-    digits = re.sub(r"[^\d.,-]", "", text).rstrip(".,")
-    point, comma = digits.rfind("."), digits.rfind(",")
-    if point >= 0 and comma >= 0:
-        decimal = max(point, comma)
-        whole = re.sub(r"[.,]", "", digits[:decimal])
-        digits = f"{whole}.{digits[decimal + 1 :]}"
-    elif comma >= 0:
-        digits = digits.replace(",", ".") if digits.count(",") == 1 else digits.replace(",", "")
-    elif digits.count(".") > 1 or re.fullmatch(r"-?[1-9]\d{0,2}\.\d{3}", digits):
-        digits = digits.replace(".", "")
-    if not re.fullmatch(r"-?\d+(\.\d+)?", digits):
-        return None
-    if kind == "integer":
-        return int(digits) if "." not in digits else None
-    return digits if "." in digits else int(digits)
