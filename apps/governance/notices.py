@@ -15,6 +15,7 @@ from apps.tenants.models import User
 from apps.tenants.scope import tenant_transaction
 
 WEBHOOK_DISABLED = "webhook.disabled"
+TOOL_SIGN_IN = "tool.needs_sign_in"
 
 TITLES: dict[str, Any] = {
     "change.submitted": _("Waits for your review"),
@@ -51,6 +52,7 @@ TITLES: dict[str, Any] = {
     "duty.ended": _("A duty of yours ended"),
     "responsibility.changed": _("Who approves what was changed"),
     "quorum.changed": _("How many people approve was changed"),
+    TOOL_SIGN_IN: _("A tool server wants a sign-in: its tools cannot be used"),
     WEBHOOK_DISABLED: _("A webhook was switched off: nobody took its messages"),
 }
 """What happened, in words; the row keeps what it happened to, so each reader has it in theirs."""
@@ -65,6 +67,16 @@ def webhook_disabled_noticed(endpoint: WebhookEndpoint) -> None:
     """Tell the tenant's admins that ``endpoint`` was switched off."""
     link = _page("governance_webhookendpoint_change", endpoint.pk)
     _told(tenant_admins(), WEBHOOK_DISABLED, endpoint.name, link)
+
+
+def tool_sign_in_noticed(*, server: str, principal: str) -> None:
+    """Tell the person whose sign-in it is, or for the tenant's own its admins.
+
+    A listener (``TOOL_SIGN_IN_LISTENERS``): runs in the transaction of what it tells of.
+    """
+    username = principal.removeprefix("user:") if principal.startswith("user:") else ""
+    people = list(User.objects.filter(username=username)) if username else tenant_admins()
+    _told(people, TOOL_SIGN_IN, server, _page("tools_toolconnection_changelist"))
 
 
 def notices_of(user: User) -> QuerySet[Notification]:
