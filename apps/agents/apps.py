@@ -11,6 +11,7 @@ class AgentsConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.agents import config
+        from apps.agents.code import checks as checks
         from apps.runtime.config import register_kind
 
         register_kind(config.AgentConfig)

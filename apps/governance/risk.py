@@ -20,7 +20,9 @@ from apps.governance.weakening import (
     judges,
     locked,
     rails,
+    routing,
     tools,
+    workflows,
 )
 from apps.governance.weakening.edited import Content, Edited, Finder, defaults
 from apps.releases.changes.policy import RISKS, ItemEdit, Risk
@@ -48,6 +50,7 @@ class Rule:
     unless_found: bool = False
 
 
+FLOW = ("workflow",)
 RAILS, JUDGES, TOOL, AGENT = ("rail_policy",), ("judge_policy",), ("tool",), ("agent",)
 PROFILE, SERVER, IDENTITY, MAPPING = (
     ("model_profile",), ("tool_server",), ("identity_key",), ("parameter_mapping",)
@@ -79,6 +82,12 @@ RULES: tuple[Rule, ...] = (
     Rule("judge_policy_replaced", AGENT, allowances.judges_replaced, _("The agent is judged by another policy, laxer or not known to be as strict.")),
     Rule("confidence_lowered", ("routing_policy",), allowances.confidence_lowered, _("An agent answers that is less sure to be the right one.")),
     Rule("margin_lowered", ("routing_policy",), allowances.margin_lowered, _("The customer is asked less often which subject is meant.")),
+    Rule("person_unheard", ("routing_policy",), routing.person_unheard, _("A customer who asks for a person is not heard any more.")),
+    Rule("routed_by_model", ("routing_policy",), routing.routed_by_model, _("A model says who answers where rules did.")),
+    Rule("likeness_lowered", ("routing_policy",), routing.likeness_lowered, _("An agent answers for a message that is less like its examples.")),
+    Rule("continuity_lowered", ("routing_policy",), routing.continuity_lowered, _("The last agent is kept by a model that is less sure.")),
+    Rule("hops_raised", ("routing_policy",), routing.hops_raised, _("A message is passed on more often before it is answered.")),
+    Rule("yes_by_model", ("routing_policy",), routing.yes_by_model, _("A model may read an unclear answer as a yes.")),
     Rule("confirmation_dropped", TOOL, tools.confirmation_dropped, _("The customer is not asked for a yes any more.")),
     Rule("action_added", TOOL, tools.action_added, _("A tool that changes something becomes available.")),
     Rule("action_declared_read_only", TOOL, tools.action_declared_read_only, _("A tool that changed something would be called like one that only reads.")),
@@ -87,6 +96,16 @@ RULES: tuple[Rule, ...] = (
     Rule("argument_restricted", TOOL, tools.argument_restricted, _("The tool gets real document numbers instead of masked ones.")),
     Rule("enum_widened", TOOL, tools.enum_widened, _("An argument accepts values it did not.")),
     Rule("contract_unpinned", TOOL, tools.contract_unpinned, _("A change of the tool at its server is no longer noticed.")),
+    Rule("tool_agents_widened", TOOL, tools.agents_widened, _("More agents may call the tool.")),
+    Rule("tool_channels_widened", TOOL, tools.channels_widened, _("The tool is called from more channels.")),
+    Rule("business_keys_shortened", TOOL, tools.business_keys_shortened, _("The tool is called although less is known of who it is about.")),
+    Rule("argument_source_relaxed", TOOL, tools.source_relaxed, _("An argument that nobody could give is filled from elsewhere.")),
+    Rule("secret_sent", TOOL, tools.secret_sent, _("A secret is sent to the tool's server.")),
+    Rule("argument_rules_changed", TOOL, tools.rules_loosened, _("An argument's values are checked by other rules.")),
+    Rule("action_check_dropped", TOOL, tools.check_dropped, _("The action is not checked first, or by another tool.")),
+    Rule("action_check_fails_open", TOOL, tools.check_fails_open, _("The action goes on when its check cannot be reached.")),
+    Rule("execution_replaced", TOOL, tools.execution_replaced, _("What the customer confirms is carried out by something else.")),
+    Rule("confirmation_kept_longer", TOOL, tools.confirmation_kept_longer, _("A yes of the customer counts longer.")),
     Rule("tool_server_replaced", TOOL, tools.server_changed, _("The tool's arguments go to another server.")),
     Rule("remote_name_changed", TOOL, tools.remote_name_changed, _("Under the same name the server does something else.")),
     Rule("agent_tools_widened", AGENT, allowances.agent_tools_widened, _("The agent may call more tools.")),
@@ -98,6 +117,12 @@ RULES: tuple[Rule, ...] = (
     Rule("delegate_speaks", AGENT, delegation.delegate_speaks, _("A sub-agent that was silent may speak to the customer.")),
     Rule("delegate_sees", AGENT, delegation.delegate_sees, _("An agent that is asked sees the conversation, not only its question.")),
     Rule("delegations_raised", AGENT, delegation.delegations_raised, _("Other agents may be asked more often for one message.")),
+    Rule("implementation_changed", AGENT, workflows.implementation_changed, _("The agent answers by Python code that it did not answer by.")),
+    Rule("workflow_tool_added", FLOW, workflows.node_tool_added, _("A workflow calls a tool that it did not call there.")),
+    Rule("workflow_question_dropped", FLOW, workflows.question_dropped, _("A workflow goes on without asking the customer.")),
+    Rule("workflow_answers_widened", FLOW, workflows.answers_widened, _("More answers of the customer let a workflow go on.")),
+    Rule("workflow_compensation_dropped", FLOW, workflows.compensation_dropped, _("What a workflow did is not taken back when it fails.")),
+    Rule("workflow_repeats_sooner", FLOW, workflows.repeats_sooner, _("The same request is carried out again sooner.")),
     Rule("tool_usage_allowed", ("prompt",), allowances.tool_usage_allowed, _("Agents with this prompt may call tools.")),
     Rule("evidence_dropped", ("prompt",), allowances.evidence_dropped, _("Answers may state facts without evidence.")),
     Rule("prompt_replaced", AGENT, allowances.prompt_replaced, _("The agent gets a prompt that is laxer about evidence or tools.")),

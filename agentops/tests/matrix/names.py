@@ -9,6 +9,7 @@ from django.test import override_settings
 
 from agentops.tests.matrix.sides import Side
 from apps.conversations import services
+from apps.agents.code.stores import answer_name
 from apps.conversations.announcing import session_group
 from apps.conversations.models import TurnRecord
 from apps.runtime.turn import Inbound
@@ -119,6 +120,7 @@ def _no_tenant(me: Side, other: Side) -> Failures:
 BUILDERS: dict[str, Callable[[Side, Side], Failures]] = {
     "apps/tenants/keys.py": _apart(lambda tenant, name: scoped_key(name, tenant_id=tenant)),
     "apps/conversations/announcing.py": _apart(session_group),
+    "apps/agents/code/stores.py": _apart(answer_name),
     "apps/gateway/streams.py": _uses("apps/conversations/announcing.py"),
     # A channel of the check's own, gone when it ends.
     "agentops/readiness.py": _no_tenant,

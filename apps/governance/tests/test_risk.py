@@ -26,6 +26,7 @@ REQUIRED: dict[str, dict[str, Any]] = {
     "tool": {"mcp_server": "s"},
     "tool_server": {"endpoint": "e"},
     "state_policy": {"state": "S", "agent": "a"},
+    "workflow": {"start": "one", "nodes": [{"id": "one", "tool": "t"}]},
 }
 
 
@@ -59,6 +60,13 @@ def judge(**fields: Any) -> dict[str, Any]:
 
 def argument(**fields: Any) -> dict[str, Any]:
     return {"args_schema": {"plan": fields}}
+
+
+ASKING = {"key": "sure", "question": "Sure?"}
+
+
+def flow(**fields: Any) -> dict[str, Any]:
+    return {"nodes": [{"id": "one", "tool": "t", **fields}]}
 
 
 class Case(NamedTuple):
@@ -151,6 +159,35 @@ CASES: dict[str, list[Case]] = {
         Case("routing_policy", {"confidence_threshold": 0.9}, None, "confidence_threshold"),
     ],
     "margin_lowered": [Case("routing_policy", {"margin": 0.1}, {"margin": 0.05}, "margin")],
+    "person_unheard": [
+        Case("routing_policy", {}, {"strategies": ["state", "keyword"]}, "strategies"),
+    ],
+    "routed_by_model": [
+        Case("routing_policy", {}, {"strategies": ["control", "keyword", "llm"]}, "strategies"),
+        Case("routing_policy", {}, {"strategies": ["control", "continuity"]}, "strategies"),
+        Case("routing_policy", {}, {"stickiness": {"enabled": True}}, "stickiness.enabled"),
+    ],
+    "likeness_lowered": [
+        Case("routing_policy", {}, {"semantic_threshold": 0.5}, "semantic_threshold")
+    ],
+    "continuity_lowered": [
+        Case("routing_policy", {}, {"stickiness": {"threshold": 0.5}}, "stickiness.threshold")
+    ],
+    "hops_raised": [Case("routing_policy", {}, {"hop_budget": 9}, "hop_budget")],
+    "yes_by_model": [
+        Case(
+            "routing_policy",
+            {},
+            {"confirmation_fallback": {"enabled": True}},
+            "confirmation_fallback.enabled",
+        ),
+        Case(
+            "routing_policy",
+            {},
+            {"confirmation_fallback": {"confirm_values": ["SIM", "TALVEZ"]}},
+            "confirmation_fallback.confirm_values",
+        ),
+    ],
     "confirmation_dropped": [
         Case("tool", {**ACTION, "confirmation_required": True}, ACTION, "confirmation_required"),
     ],
@@ -178,6 +215,49 @@ CASES: dict[str, list[Case]] = {
         Case("tool", argument(enum=["a"]), argument(), "args_schema.plan.enum"),
         Case("tool", argument(enum=["a"]), {"args_schema": {"plano": {}}}, "args_schema.plano"),
     ],
+    "tool_agents_widened": [
+        Case("tool", {"allowed_agents": ["a"]}, {"allowed_agents": ["a", "b"]}, "allowed_agents"),
+        Case("tool", {"allowed_agents": ["a"]}, {}, "allowed_agents"),
+    ],
+    "tool_channels_widened": [
+        Case("tool", {"allowed_channels": ["web"]}, {"allowed_channels": ["web", "voice"]}, "allowed_channels"),
+        Case("tool", {"allowed_channels": ["web"]}, {}, "allowed_channels"),
+    ],
+    "business_keys_shortened": [
+        Case("tool", {"required_business_keys": ["customer_key"]}, {}, "required_business_keys"),
+    ],
+    "argument_source_relaxed": [
+        Case("tool", argument(source=old, **fields), argument(source=new), "args_schema.plan.source")
+        for old, new, fields in (
+            ("context", "auto", {}), ("constant", "model", {"constant": "1"}),
+            ("secret", "context", {"secret": "s"}), ("extraction", "model", {}),
+        )
+    ],
+    "secret_sent": [
+        Case("tool", argument(), argument(source="secret", secret="s"), "args_schema.plan.secret"),
+        Case("tool", {}, argument(source="secret", secret="s"), "args_schema.plan"),
+        Case("tool", None, argument(source="secret", secret="s"), "args_schema.plan"),
+        Case("tool", argument(source="secret", secret="s"), argument(source="secret", secret="t"), "args_schema.plan.secret"),
+    ],
+    "argument_rules_changed": [
+        Case("tool", argument(json_schema={"maxLength": 3}), argument(json_schema={"maxLength": 9}), "args_schema.plan.json_schema"),
+        Case("tool", argument(json_schema={"maxLength": 3}), argument(), "args_schema.plan.json_schema"),
+    ],
+    "action_check_dropped": [
+        Case("tool", {"pre_validation": {"tool": "check"}}, {}, "pre_validation.tool"),
+        Case("tool", {"pre_validation": {"tool": "check"}}, {"pre_validation": {"tool": "other"}}, "pre_validation.tool"),
+    ],
+    "action_check_fails_open": [
+        Case("tool", {"pre_validation": {"tool": "check"}}, {"pre_validation": {"tool": "check", "fail_open": True}}, "pre_validation.fail_open"),
+        Case("tool", None, {"pre_validation": {"tool": "check", "fail_open": True}}, "pre_validation.fail_open"),
+    ],
+    "execution_replaced": [
+        Case("tool", ACTION, {**ACTION, "execution": {"mode": "workflow", "workflow": "w"}}, "execution.mode"),
+        Case("tool", {**ACTION, "execution": {"mode": "workflow", "workflow": "w"}}, {**ACTION, "execution": {"mode": "workflow", "workflow": "v"}}, "execution.workflow"),
+    ],
+    "confirmation_kept_longer": [
+        Case("tool", ACTION, {**ACTION, "confirmation_seconds": 901}, "confirmation_seconds"),
+    ],
     "tool_server_replaced": [Case("tool", {}, {"mcp_server": "other"}, "mcp_server")],
     "remote_name_changed": [Case("tool", {}, {"remote_name": "cancel"}, "remote_name")],
     "agent_tools_widened": [
@@ -191,6 +271,38 @@ CASES: dict[str, list[Case]] = {
         Case("intent", None, {"mcp_tools": ["a"]}, "mcp_tools"),
     ],
     "model_calls_tools": [Case("agent", {}, {"tool_use": "model"}, "tool_use")],
+    "implementation_changed": [
+        Case("agent", {}, {"implementation": "financeiro"}, "implementation"),
+        Case("agent", None, {"implementation": "financeiro"}, "implementation"),
+    ],
+    "workflow_tool_added": [
+        Case("workflow", {}, flow(tool="other"), "nodes[one].tool"),
+        Case("workflow", {}, flow(compensate_tool="other"), "nodes[one].compensate_tool"),
+        Case("workflow", None, {}, "nodes[one]"),
+    ],
+    "workflow_question_dropped": [
+        Case("workflow", flow(pause=ASKING), {}, "nodes[one].pause.key"),
+    ],
+    "workflow_answers_widened": [
+        Case(
+            "workflow",
+            flow(pause={**ASKING, "allowed_values": ["sim"]}),
+            flow(pause={**ASKING, "allowed_values": ["sim", "talvez"]}),
+            "nodes[one].pause.allowed_values",
+        ),
+        Case(
+            "workflow",
+            flow(pause={**ASKING, "allowed_values": ["sim"]}),
+            flow(pause=ASKING),
+            "nodes[one].pause.allowed_values",
+        ),
+    ],
+    "workflow_compensation_dropped": [
+        Case("workflow", flow(compensate_tool="u"), {}, "nodes[one].compensate_tool"),
+    ],
+    "workflow_repeats_sooner": [
+        Case("workflow", {}, {"repeat_seconds": 60}, "repeat_seconds"),
+    ],
     "tool_rounds_raised": [Case("agent", {}, {"max_tool_rounds": 5}, "max_tool_rounds")],
     "delegates_widened": [
         Case("agent", {}, delegating(), "delegates"),
@@ -284,7 +396,8 @@ BOTH_WAYS = {
     "tool_server_replaced", "remote_name_changed", "identity_unmapped", "mapping_moved",
     "profile_address_changed", "profile_credential_changed", "server_address_changed",
     "server_credential_changed", "transport_changed", "locked_field", "agent_tools_widened",
-    "delegates_widened",
+    "delegates_widened", "argument_source_relaxed", "secret_sent", "argument_rules_changed",
+    "action_check_dropped", "execution_replaced", "workflow_tool_added",
     "description", "metadata", "order",
 }  # fmt: skip
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 # What names an entry of a list of objects, first match wins.
-LIST_KEYS = ("code", "name", "slug")
+LIST_KEYS = ("code", "name", "slug", "id")
 
 _PLAIN_FIELD = re.compile(r'[^.\[\]"\x00-\x1f]+')
 _PLAIN_ENTRY = re.compile(r'[^\[\]"\x00-\x1f]+')

@@ -34,11 +34,52 @@ JSON = st.recursive(
 
 def contents(config_class: type[KindConfig]) -> st.SearchStrategy[Any]:
     """Yield valid objects of ``config_class``."""
+    if config_class.kind == "workflow":
+        return _workflows().map(config_class.model_validate)
     return (
         _fields(config_class)
         .filter(lambda fields: _valid(config_class, fields))
         .map(config_class.model_validate)
     )
+
+
+@st.composite
+def _workflows(draw: st.DrawFn) -> dict[str, Any]:
+    """Yield workflows of nodes in a row: any contents would hardly ever be a way through."""
+    ids = draw(
+        st.lists(st.from_regex(r"[a-z_][a-z0-9_]{0,8}\Z"), min_size=1, max_size=4, unique=True)
+    )
+    literals = st.dictionaries(
+        FILLED, PROSE.filter(lambda text: not text.startswith("$")), max_size=3
+    )
+    nodes = []
+    for place, name in enumerate(ids):
+        later = st.sampled_from(["", *ids[place + 1 :]])
+        node = {"id": name, "next": "".join(ids[place + 1 : place + 2])}
+        if draw(st.booleans()):
+            node |= {"tool": draw(SLUG), "params": draw(literals), "on_failure": draw(later)}
+            node |= {
+                "retries": draw(st.integers(0, 10)),
+                "compensate_tool": draw(SLUG | st.just("")),
+            }
+        if draw(st.booleans()):
+            node |= {"when": f"$.input.x == {draw(st.integers())}", "otherwise": draw(later)}
+        if draw(st.booleans()) or not (node.get("tool") or node.get("when")):
+            values = draw(st.lists(FILLED, max_size=3))
+            node["pause"] = {
+                "key": "k",
+                "question": "?",
+                "reprompt": draw(PROSE),
+                "allowed_values": values,
+            }
+        nodes.append(node)
+    flow = {
+        "start": ids[0],
+        "nodes": nodes,
+        "description": draw(PROSE),
+        "enabled": draw(st.booleans()),
+    }
+    return {**flow, "done_text": draw(PROSE), "repeat_seconds": draw(st.integers(0, 604_800))}
 
 
 def _valid(config_class: type[Config], fields: dict[str, Any]) -> bool:
