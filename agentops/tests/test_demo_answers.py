@@ -219,7 +219,10 @@ async def test_question__request_to_another_agent_of_the_domain__goes_there() ->
     turn = await talk.say("quero trocar meu pedido")
     assert turn.route is not None
     assert turn.route.agent == "support_agent"
-    assert talk.session.next_state == "WAITING_SUPPORT_CONFIRMATION"
+    # The open action is what is waited for: it holds the conversation, not a state.
+    assert talk.session.dialogue.transaction is not None
+    assert talk.session.dialogue.transaction.tool == "solicitar_troca"
+    assert talk.session.next_state == ""
 
 
 async def test_line__a_document_that_was_masked__stays_out_of_the_context() -> None:

@@ -122,7 +122,10 @@ def trace_metadata(record: Mapping[str, Any]) -> dict[str, Any]:
     context = record.get("business_context") or {}
     route = record.get("route") or {}
     return {
-        "route_decision": {**route, "metadata": {"attempt": record.get("attempt", 0)}},
+        "route_decision": {
+            **route,
+            "metadata": {**(route.get("metadata") or {}), "attempt": record.get("attempt", 0)},
+        },
         "business_context": dict(context.get("values") or {}),
         "source_fields": dict(context.get("sources") or {}),
         "mcp_results": list(record.get("tool_calls") or []),

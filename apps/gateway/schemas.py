@@ -243,11 +243,33 @@ class Version(Shape):
     contract_version: str
 
 
+class ScoredIntent(Shape):
+    intent: str
+    agent: str
+    score: float
+
+
 class Candidate(Shape):
     intent: str
     agent: str
     score: float
     matches: list[str]
+
+
+class PlannedPart(Shape):
+    agent: str
+    intent: str
+    text: str
+
+
+class StrategyFinding(Shape):
+    """What one strategy found: its best candidates, their lead and why."""
+
+    name: str
+    best: str | None
+    margin: float
+    reason: str
+    candidates: list[ScoredIntent]
 
 
 class RouteExplained(Shape):
@@ -264,6 +286,10 @@ class RouteExplained(Shape):
     agents: list[str]
     mcp_tools: list[str]
     candidates: list[Candidate]
+    control: str = Field(description="HUMAN_HANDOFF or END_SESSION, empty: an agent answers.")
+    plan: list[PlannedPart] = Field(description="What each of several agents is to answer.")
+    strategies: list[StrategyFinding] = Field(description="In the order they were asked.")
+    notes: dict[str, Any] = Field(description="What else the decision left on record.")
     requested_agent: str
     session_id: str
     state: str | None

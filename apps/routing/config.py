@@ -169,6 +169,13 @@ class RoutingPolicyConfig(KindConfig):
         title=_("Semantic threshold"),
         description=_("Below it the semantic strategy says nothing."),
     )
+    embedding_profile: str = Field(
+        "",
+        title=_("Embedding profile"),
+        description=_(
+            "Model profile whose server makes the vectors of the strategy semantic; empty: the model of this installation."
+        ),
+    )
     router_profile: str = Field(
         "router",
         title=_("Router profile"),
@@ -268,6 +275,13 @@ class RoutingPolicyConfig(KindConfig):
         "I can help with more than one subject. Which one would you like first?",
         title=_("Clarify text"),
         description=_("Said when two subjects match equally."),
+    )
+    topics_text: str = Field(
+        "",
+        title=_("Text for what is kept for later"),
+        description=_(
+            "With {topics}, the customer's own words; empty: the built-in one in the agent's language."
+        ),
     )
     failure_text: str = Field(
         "Something went wrong while answering. Please try again shortly.",

@@ -9,7 +9,8 @@ def explain(route: Route, mode: str = "router") -> dict[str, Any]:
     """Return ``route`` as JSON types for a debugging answer.
 
     ``mode`` is the routing policy's. ``agents`` lists whom a question back is about; ``route`` is
-    the agent that speaks.
+    the agent that speaks. ``strategies`` is what each one asked found, ``notes`` what else the
+    decision left on record.
     """
     return {
         "mode": mode,
@@ -26,4 +27,8 @@ def explain(route: Route, mode: str = "router") -> dict[str, Any]:
             {"intent": c.intent, "agent": c.agent, "score": c.score, "matches": list(c.matches)}
             for c in route.candidates
         ],
+        "control": route.control,
+        "plan": [{"agent": p.agent, "intent": p.intent, "text": p.text} for p in route.plan],
+        "strategies": list(route.metadata.get("strategies", ())),
+        "notes": {key: value for key, value in route.metadata.items() if key != "strategies"},
     }

@@ -8,8 +8,17 @@ from apps.routing.config import IntentConfig, RoutingPolicyConfig, StatePolicyCo
 from apps.routing.examples import ExampleModel, example_model
 from apps.routing.keywords import KeywordIndex, keyword_index
 from apps.runtime.release import Release
+from apps.runtime.text import words
 
 DERIVED_KEY = "routing.index"
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long a specialist may keep the conversation: answers, and minutes since it began."""
+
+    turns: int = 6
+    minutes: int = 60
 
 
 @dataclass(frozen=True)
@@ -17,7 +26,9 @@ class AgentFacts:
     """What routing has to know of an agent; ``wiring`` fills it from the agent's configuration.
 
     ``next_state``: outcome -> state. ``model_tools``: the tools its model may ask for when the
-    agent has no intent that would name them (empty for an agent that only collects).
+    agent has no intent that would name them (empty for an agent that only collects). ``actions``:
+    those of its tools that change something. ``specialists``: role -> how long the specialist that
+    this agent lets in may stay.
     """
 
     enabled: bool = True
@@ -25,6 +36,8 @@ class AgentFacts:
     domain: str = ""
     next_state: Mapping[str, str] = field(default_factory=dict)
     model_tools: tuple[str, ...] = ()
+    actions: frozenset[str] = frozenset()
+    specialists: Mapping[str, Budget] = field(default_factory=dict)
 
 
 AgentsOf = Callable[[Release], Mapping[str, AgentFacts]]
@@ -41,6 +54,19 @@ class RoutingIndex:
     keywords: KeywordIndex
     examples: ExampleModel
     intents_by_agent: Mapping[str, tuple[str, ...]]
+    handoff_words: KeywordIndex = field(default_factory=KeywordIndex)
+    end_words: frozenset[tuple[str, ...]] = frozenset()
+    literals: Mapping[tuple[str, ...], str] = field(default_factory=dict)
+    """The folded words of a whole message -> its fixed answer."""
+
+    def answers(self, agent: str) -> bool:
+        """Whether the release has ``agent`` and it is enabled."""
+        return agent in self.agents and self.agents[agent].enabled
+
+    def mutates(self, intent: str) -> bool:
+        """Whether serving ``intent`` may change something."""
+        config = self.intents[intent]
+        return not self.agents[config.agent].actions.isdisjoint(config.mcp_tools)
 
     def closure(self, agent: str) -> tuple[str, ...]:
         """Return ``agent`` and its members, members' members included, that are enabled.
@@ -93,12 +119,21 @@ def _compile(release: Release, agents: Mapping[str, AgentFacts]) -> RoutingIndex
     by_agent: dict[str, list[str]] = defaultdict(list)
     for slug, intent in intents.items():
         by_agent[intent.agent].append(slug)
+    policy = release.find(RoutingPolicyConfig, "default") or RoutingPolicyConfig()
     return RoutingIndex(
         agents=agents,
         intents=intents,
         states={policy.state: policy for policy in release.all(StatePolicyConfig).values()},
-        policy=release.find(RoutingPolicyConfig, "default") or RoutingPolicyConfig(),
+        policy=policy,
         keywords=keyword_index((slug, i.agent, i.keywords) for slug, i in intents.items()),
         examples=example_model([(slug, i.examples) for slug, i in intents.items()]),
         intents_by_agent={agent: tuple(slugs) for agent, slugs in by_agent.items()},
+        handoff_words=keyword_index([("", "", policy.handoff_keywords)]),
+        end_words=frozenset(tuple(words(text)) for text in policy.end_keywords) - {()},
+        literals={
+            tuple(words(text)): literal.answer
+            for literal in reversed(policy.literal_answers)
+            for text in literal.texts
+            if words(text)
+        },
     )

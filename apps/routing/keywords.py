@@ -3,20 +3,29 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from apps.routing.sentence import Sentence
 from apps.runtime.text import stem_plural, words
 
 # Words that may stand between two words of a phrase (platform facts 3.5, "ordered_tokens").
 MAX_GAP = 3
+# Shorter words of a phrase need not be said ("ordered_content_tokens") …
+SHORT_WORD = 2
+# … when so many longer ones are left.
+MIN_TELLING = 2
+
+HowMatched = Literal["exact", "ordered_tokens", "ordered_content_tokens"]
 
 
 @dataclass(frozen=True)
 class Keyword:
-    """One keyword of one or more intents: its stems in order, and who declares it."""
+    """One keyword of one or more intents: the stems that have to be said, in order, and who
+    declares it. ``whole``: its stems with the short words that need not be."""
 
     text: str
     stems: tuple[str, ...]
+    whole: tuple[str, ...]
     intents: tuple[tuple[str, str], ...]
     """(intent, agent) of everyone who declares it."""
 
@@ -28,6 +37,17 @@ class Match:
     keyword: Keyword
     positions: tuple[int, ...]
     negated: bool
+
+    def how(self, sentence: Sentence) -> HowMatched:
+        """Return how the message says the keyword: word for word, with words between, or without
+        its short words (platform facts 3.5)."""
+        first, last = self.positions[0], self.positions[-1]
+        said = tuple(word.stem for word in sentence.words[first : last + 1])
+        if said == self.keyword.whole:
+            return "exact"
+        if self.keyword.stems == self.keyword.whole or _in_order(self.keyword.whole, said):
+            return "ordered_tokens"
+        return "ordered_content_tokens"
 
 
 @dataclass(frozen=True)
@@ -53,7 +73,7 @@ def keyword_index(intents: Iterable[tuple[str, str, Sequence[str]]]) -> KeywordI
     texts: dict[tuple[str, ...], str] = {}
     for intent, agent, keywords in intents:
         for text in keywords:
-            stems = tuple(stem_plural(word) for word in words(text))
+            stems = _telling(words(text))
             if stems:
                 texts.setdefault(stems, text)
                 owners[stems][intent] = agent
@@ -65,9 +85,25 @@ def keyword_index(intents: Iterable[tuple[str, str, Sequence[str]]]) -> KeywordI
     for stems, declared in owners.items():
         anchor = min(stems, key=lambda stem: (frequency[stem], -len(stem), stem))
         by_anchor[anchor].append(
-            Keyword(text=texts[stems], stems=stems, intents=tuple(declared.items()))
+            Keyword(
+                text=texts[stems],
+                stems=stems,
+                whole=tuple(stem_plural(word) for word in words(texts[stems])),
+                intents=tuple(declared.items()),
+            )
         )
     return KeywordIndex(by_anchor=dict(by_anchor))
+
+
+def _telling(said: Sequence[str]) -> tuple[str, ...]:
+    """Return the stems of a keyword that have to be said."""
+    telling = [word for word in said if len(word) > SHORT_WORD]
+    return tuple(stem_plural(word) for word in (telling if len(telling) >= MIN_TELLING else said))
+
+
+def _in_order(wanted: Sequence[str], said: Iterable[str]) -> bool:
+    rest = iter(said)
+    return all(stem in rest for stem in wanted)
 
 
 def _match(keyword: Keyword, sentence: Sentence) -> Match | None:

@@ -18,6 +18,8 @@ MAX_WORDS = 2_000
 MAX_DETERMINERS = 4
 # "sim, por favor", "nao, obrigado": so many words are still nothing but a yes or no.
 SHORT_REPLY = 3
+# How many words may stand between asking for a person and the word for one.
+MAX_TO_PERSON = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +103,21 @@ def read(text: str) -> Sentence:
 def _negated(tokens: Sequence[tuple[str, int]]) -> set[int]:
     """Return the indexes of words that the customer says the message is *not* about."""
     found: set[int] = set()
+    texts = [token for token, _ in tokens]
     for index, (token, clause) in enumerate(tokens):
-        if token in lexicon.NEGATORS:
+        if _negates(texts, index):
             end = index + 1
             while end < len(tokens) and tokens[end][1] == clause:
                 end += 1
             rest = [text for text, _ in tokens[index + 1 : end]]
             found.update(index + 1 + offset for offset in _scope(token, rest))
     return found
+
+
+def _negates(texts: Sequence[str], index: int) -> bool:
+    if texts[index] == "no":
+        return index + 1 < len(texts) and texts[index + 1] in lexicon.NEGATED_BY_NO
+    return texts[index] in lexicon.NEGATORS
 
 
 def _scope(negator: str, rest: list[str]) -> range:
@@ -242,3 +251,91 @@ def looks_like_value(sentence: Sentence) -> bool:
 def requests(sentence: Sentence) -> bool:
     """Whether the message asks for something rather than answers."""
     return sentence.question or not lexicon.REQUESTING.isdisjoint(sentence.texts)
+
+
+# -- a person, or the end ------------------------------------------------------------------------
+
+
+def asks_for_person(sentence: Sentence) -> bool:
+    """Whether the customer asks for a person ("quero falar com um atendente", "agent, please").
+
+    Naming one is not asking ("o atendente me deu o número"), nor is denying it.
+    """
+    texts = sentence.texts
+    if _only_a_person(sentence):
+        return True
+    return any(
+        text in lexicon.SOMEBODY
+        and (start := _request_start(texts, index)) >= 0
+        and not _denied(texts, start)
+        for index, text in enumerate(texts)
+    )
+
+
+def _only_a_person(sentence: Sentence) -> bool:
+    texts = sentence.texts
+    first = next((i for i, text in enumerate(texts) if text in lexicon.ALONE_PERSONS), -1)
+    if first < 0 or sentence.words[first].negated:
+        return False
+    before, after = texts[:first], texts[first + 1 :]
+    company = lexicon.PERSON_COMPANY | lexicon.ALONE_PERSONS
+    denied = any(
+        text in lexicon.NEGATORS and sentence.words[index].clause == sentence.words[first].clause
+        for index, text in enumerate(before)
+    )
+    return (
+        not denied
+        and set(before) <= company | lexicon.INTERJECTIONS
+        and set(after) <= company | {"ok"}
+    )
+
+
+def _request_start(texts: Sequence[str], person: int) -> int:
+    """Return where the request begins that ends in the person at ``person``; -1 for none."""
+    index, linked = person - 1, False
+    while index >= 0 and person - index <= MAX_TO_PERSON:
+        text = texts[index]
+        if text in lexicon.PASSING or (text in lexicon.TALKING and linked):
+            return index
+        if text in lexicon.CALLING and texts[person] in lexicon.ONLY_PERSONS:
+            return index
+        if text not in lexicon.LINKS | lexicon.BETWEEN:
+            return -1
+        linked = linked or text in lexicon.LINKS
+        index -= 1
+    return -1
+
+
+def _denied(texts: Sequence[str], start: int) -> bool:
+    index = start - 1
+    while index >= 0 and texts[index] in lexicon.DENIED_OVER - lexicon.DENYING:
+        index -= 1
+    return index >= 0 and (texts[index] in lexicon.DENYING or _negates(texts, index))
+
+
+def says_farewell(sentence: Sentence, phrases: frozenset[tuple[str, ...]] = frozenset()) -> bool:
+    """Whether the message is (almost) nothing but the end: a farewell, a thank-you around it.
+
+    ``phrases`` are a tenant's own, beside those of the languages.
+    """
+    texts = sentence.texts
+    if sentence.question or not texts:
+        return False
+    known = lexicon.ENDING | phrases
+    longest = max(len(phrase) for phrase in known)
+    index, ended = 0, False
+    while index < len(texts):
+        length = next((n for n in range(longest, 0, -1) if texts[index : index + n] in known), 0)
+        if length:
+            if index and texts[index - 1] in lexicon.NEGATORS and _joined(sentence, index):
+                return False
+            ended, index = True, index + length
+        elif texts[index] in lexicon.FAREWELL_COMPANY:
+            index += 1
+        else:
+            return False
+    return ended
+
+
+def _joined(sentence: Sentence, index: int) -> bool:
+    return sentence.words[index - 1].clause == sentence.words[index].clause

@@ -1,21 +1,30 @@
 """Chooses who answers a turn."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from apps.routing.index import DERIVED_KEY, AgentsOf, RoutingIndex, routing_index
-from apps.routing.order import STRATEGIES, order
+from apps.routing.meaning import MeaningPort
+from apps.routing.order import FLOWS, PLAIN, STRATEGIES, order
+from apps.routing.planning import Plan, plan_make
+from apps.routing.routes import (
+    CLARIFY,
+    FALLBACK,
+    found_route,
+    merged,
+    part_route,
+    plan_route,
+    requested_route,
+    shown,
+    unsettled_route,
+)
+from apps.routing.scorers import SCORERS
 from apps.routing.sentence import read
-from apps.routing.strategies.face import MAX_CANDIDATES, PRECISION, Finding, Question, settles
-from apps.runtime.ports import EmbeddingPort, ModelPort
-from apps.runtime.turn import Candidate, Route, Turn
-
-FALLBACK: Literal["fallback"] = "fallback"
-CLARIFY: Literal["clarify"] = "clarify"
-# The intent's name when supervisor mode finds several (platform facts 3.2).
-SEVERAL = "multi_intent"
+from apps.routing.strategies.face import Finding, Question, settles
+from apps.runtime.ports import ModelPort
+from apps.runtime.turn import Decision, ModelCall, Route, Signal, Turn
 
 
 class NoAgentAnswers(LookupError):
@@ -26,8 +35,9 @@ class ChooseAgent:
     """Sets ``turn.route``: who answers, for which intent, with which tools, and why.
 
     ``agents_of`` gives the facts of every agent of a release; it is asked once per release.
-    Raises ``NoAgentAnswers`` when neither the requested agent nor the policy's fallback and
-    default agents exist and are enabled.
+    ``models`` and ``embeddings`` are left out where nothing but rules may decide. Raises
+    ``NoAgentAnswers`` when neither the requested agent nor the policy's fallback and default agents
+    exist and are enabled.
     """
 
     def __init__(
@@ -35,37 +45,155 @@ class ChooseAgent:
         agents_of: AgentsOf,
         *,
         models: ModelPort | None = None,
-        embeddings: EmbeddingPort | None = None,
+        embeddings: MeaningPort | None = None,
     ) -> None:
         self._agents_of = agents_of
         self._models = models
         self._embeddings = embeddings
 
     async def __call__(self, turn: Turn) -> Turn:
-        if DERIVED_KEY not in turn.release.derived:
-            # A big release takes seconds to compile; the other turns of this process go on.
-            await asyncio.to_thread(routing_index, turn.release, self._agents_of)
-        return turn.evolve(route=await self.route(turn))
+        choice = await self._choose(turn)
+        return turn.decide(*choice.decisions).evolve(
+            route=choice.route,
+            model_calls=(*turn.model_calls, *choice.model_calls),
+            signals=(*turn.signals, _signal(choice.route)),
+        )
 
     async def route(self, turn: Turn) -> Route:
         """Return the route of ``turn`` without changing anything."""
+        return (await self._choose(turn)).route
+
+    async def _choose(self, turn: Turn) -> "Choice":
+        if DERIVED_KEY not in turn.release.derived:
+            # A big release takes seconds to compile; the other turns of this process go on.
+            await asyncio.to_thread(routing_index, turn.release, self._agents_of)
         index = routing_index(turn.release, self._agents_of)
         requested = turn.session.agent or index.policy.default_agent
         allowed = index.closure(requested) if requested else _enabled(index)
-        speaker = _speaker(index, requested, allowed)
-        if requested in allowed and not any(index.intents_by_agent.get(a) for a in allowed):
-            return _requested(index, requested)
         question = Question(
             sentence=read(turn.text),
             index=index,
             allowed=frozenset(allowed),
             turn=turn,
-            speaker=speaker,
+            speaker=_speaker(index, requested, allowed),
             state=turn.session.next_state,
             models=self._models,
             embeddings=self._embeddings,
         )
-        return await _decide(question, speaker)
+        names = order(index.policy)
+        if requested in allowed and not any(index.intents_by_agent.get(a) for a in allowed):
+            names = tuple(name for name in names if name in (*FLOWS, *PLAIN))
+            return await _Deciding(question, names, requested_route(index, requested)).decide()
+        return await _Deciding(question, names).decide()
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A route, and what finding it cost."""
+
+    route: Route
+    model_calls: tuple[ModelCall, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+
+
+@dataclass
+class _Deciding:
+    """Asks the strategies in order; the first confident and unambiguous one decides.
+
+    ``otherwise``: the route when none does, where that is not a greeting or a question back.
+    """
+
+    question: Question
+    names: Sequence[str]
+    otherwise: Route | None = None
+    findings: dict[str, Finding] = field(default_factory=dict)
+    noted: dict[str, Any] = field(default_factory=dict)
+    model_calls: list[ModelCall] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)
+    plan: Plan | None = None
+
+    async def decide(self) -> Choice:
+        policy = self.question.policy
+        tie: Finding | None = None
+        for name in self.names:
+            if name in SCORERS and self.plan is None and policy.mode != "router":
+                route = await self._planned()
+                if route is not None:
+                    return self._choice(route)
+            finding = await self._ask(name)
+            if finding.route is not None:
+                return self._choice(finding.route)
+            if settles(finding, tie, policy):
+                return self._choice(found_route(self.question, finding, tie))
+            if finding.confident(policy):
+                tie = tie or finding
+        return self._choice(self.otherwise or self._unsettled(tie))
+
+    async def _ask(self, name: str) -> Finding:
+        finding = await STRATEGIES[name](self.question)
+        self.findings[name] = finding
+        self.noted.update(finding.metadata)
+        self._paid(finding.model_calls, finding.decisions)
+        if finding.released:
+            self.question = replace(self.question, state="", released=True)
+        return finding
+
+    def _paid(self, calls: Sequence[ModelCall], decisions: Sequence[Decision]) -> None:
+        self.model_calls.extend(calls)
+        self.decisions.extend(decisions)
+        if calls:
+            turn = self.question.turn
+            turn = turn.evolve(model_calls=(*turn.model_calls, *calls))
+            self.question = replace(self.question, turn=turn)
+
+    async def _planned(self) -> Route | None:
+        """Return the route of several subjects, ``None`` when there is one or none."""
+        models = self.question.policy.mode == "supervisor"
+        plan = self.plan = await plan_make(self.question, self.question.turn.text, models=models)
+        self.noted.update(plan.metadata)
+        self._paid(plan.model_calls, plan.decisions)
+        if plan.several:
+            reason = "several subjects: " + ", ".join(part.intent for part in plan.parts)
+            candidates = merged(plan.candidates)
+            return plan_route(self.question, plan.parts, reason=reason, candidates=candidates)
+        return self._single(plan) if plan.topics else None
+
+    def _single(self, plan: Plan) -> Route:
+        part = plan.parts[0]
+        reason = "the one of several subjects that is done now"
+        return part_route(self.question, part, "supervisor", part.score, reason=reason)
+
+    def _unsettled(self, tie: Finding | None) -> Route:
+        if self.plan is not None and len(self.plan.parts) == 1:
+            # The clauses agree on one subject where the whole message did not.
+            return self._single(self.plan)
+        if tie is not None:
+            return unsettled_route(self.question, [tie], CLARIFY)
+        return unsettled_route(self.question, [*self.findings.values()], FALLBACK)
+
+    def _choice(self, route: Route) -> Choice:
+        strategies = [shown(name, finding) for name, finding in self.findings.items()]
+        metadata = {**self.noted, **route.metadata, "strategies": strategies}
+        return Choice(
+            route=replace(route, metadata=metadata),
+            model_calls=tuple(self.model_calls),
+            decisions=tuple(self.decisions),
+        )
+
+
+def _signal(route: Route) -> Signal:
+    """Every decision is told, with what it was made of (platform facts 3.1, 3.5)."""
+    data = {
+        "route": route.agent,
+        "intent": route.intent,
+        "method": route.method,
+        "confidence": route.confidence,
+    }
+    if route.control:
+        code = "IC.HANDOFF_REQUESTED" if route.control == "HUMAN_HANDOFF" else "IC.SESSION_END_REQUESTED"  # fmt: skip
+        return Signal(code=code, component="router.decision", data=data)
+    component = "router.continuity" if route.method == "continuity" else "router.decision"
+    return Signal(code="IC.ROUTE_SELECTED", component=component, data=data)
 
 
 def _enabled(index: RoutingIndex) -> tuple[str, ...]:
@@ -84,114 +212,3 @@ def _speaker(index: RoutingIndex, requested: str, allowed: Sequence[str]) -> str
         if slug in index.agents and index.agents[slug].enabled:
             return slug
     raise NoAgentAnswers(f"no enabled agent answers for {requested!r}")
-
-
-async def _decide(question: Question, speaker: str) -> Route:
-    """Ask the strategies in the policy's order; the first confident and unambiguous one decides."""
-    policy = question.index.policy
-    findings: list[Finding] = []
-    tie: Finding | None = None
-    for name in order(policy):
-        finding = await STRATEGIES[name](question)
-        findings.append(finding)
-        if not finding.confident(policy):
-            continue
-        if policy.mode == "supervisor" and len(finding.subjects) > 1:
-            return _without_tools(question, speaker, [finding], method=CLARIFY, intent=SEVERAL)
-        if settles(finding, tie, policy):
-            return _chosen(question, finding)
-        tie = tie or finding
-    if tie is not None:
-        return _without_tools(question, speaker, [tie], method=CLARIFY, intent=CLARIFY)
-    return _without_tools(question, speaker, findings, method=FALLBACK, intent=FALLBACK)
-
-
-def _chosen(question: Question, finding: Finding) -> Route:
-    index, best = question.index, finding.candidates[0]
-    facts = index.agents[best.agent]
-    route = Route(
-        agent=best.agent,
-        intent=best.intent,
-        method=finding.method,
-        confidence=best.score,
-        domain=facts.domain,
-        reason=finding.reason,
-        candidates=finding.candidates,
-        margin=finding.margin,
-        threshold=index.policy.confidence_threshold,
-        tools=_state_tools(index, question.state, best.agent),
-        next_state=_next_states(index, facts.next_state),
-    )
-    if finding.method == "state":
-        return route
-    intent = index.intents[best.intent]
-    return replace(
-        route,
-        domain=intent.domain or facts.domain,
-        tools=tuple(dict.fromkeys(intent.mcp_tools)),
-        next_state=_next_states(index, {**facts.next_state, **intent.next_state}),
-    )
-
-
-def _next_states(index: RoutingIndex, states: Mapping[str, str]) -> dict[str, str]:
-    """Return outcome -> state with terminal states cleared: reaching one is the end of it."""
-    terminal = {state for state, policy in index.states.items() if policy.terminal}
-    return {outcome: "" if state in terminal else state for outcome, state in states.items()}
-
-
-def _state_tools(index: RoutingIndex, state: str, agent: str) -> tuple[str, ...]:
-    """Return the tools of the intents that lead into ``state``: the subject it is still about."""
-    leading = index.leading_to(state, agent)
-    return tuple(dict.fromkeys(tool for intent in leading for tool in intent.mcp_tools))
-
-
-def _without_tools(
-    question: Question,
-    speaker: str,
-    findings: Sequence[Finding],
-    *,
-    method: Literal["fallback", "clarify"],
-    intent: str,
-) -> Route:
-    candidates = _merged(findings)
-    best = candidates[0] if candidates else None
-    rivals = [c.score for c in candidates if best is not None and c.agent != best.agent]
-    confidence = best.score if best else 0.0
-    reasons = [finding.reason for finding in findings if finding.reason]
-    return Route(
-        agent=speaker,
-        intent=intent,
-        method=method,
-        confidence=confidence,
-        domain=question.index.agents[speaker].domain,
-        reason="; ".join(reasons) or "nothing matched",
-        candidates=candidates,
-        margin=round(confidence - max(rivals, default=0.0), PRECISION),
-        threshold=question.index.policy.confidence_threshold,
-    )
-
-
-def _merged(findings: Sequence[Finding]) -> tuple[Candidate, ...]:
-    """Return the candidates of all strategies, each intent once with its best score."""
-    best: dict[str, Candidate] = {}
-    for candidate in (c for finding in findings for c in finding.candidates):
-        if candidate.intent not in best or candidate.score > best[candidate.intent].score:
-            best[candidate.intent] = candidate
-    ranked = sorted(best.values(), key=lambda c: (-c.score, c.intent))
-    return tuple(ranked[:MAX_CANDIDATES])
-
-
-def _requested(index: RoutingIndex, speaker: str) -> Route:
-    """An agent without any intent, asked for by name, answers whatever is said to it."""
-    facts = index.agents[speaker]
-    return Route(
-        agent=speaker,
-        intent="",
-        method="requested",
-        confidence=1.0,
-        domain=facts.domain,
-        reason="the requested agent has no intents",
-        tools=facts.model_tools,
-        threshold=index.policy.confidence_threshold,
-        next_state=_next_states(index, facts.next_state),
-    )

@@ -45,11 +45,12 @@ def words(text: str) -> list[str]:
 _PLURALS = (
     ("sses", "ss"), ("shes", "sh"), ("ches", "ch"), ("oes", "ao"), ("aes", "ao"), ("aos", "ao"),
     ("ais", "al"), ("eis", "el"), ("ois", "ol"), ("uis", "ul"), ("ies", "y"), ("res", "r"),
-    ("zes", "z"), ("xes", "x"), ("ses", "s"), ("ns", "m"), ("s", ""),
+    ("zes", "z"), ("xes", "x"), ("ses", "s"), ("ones", "on"), ("enes", "en"), ("dades", "dad"),
+    ("les", "l"), ("ns", "m"), ("s", ""),
 )  # fmt: skip
 _SINGULARS = (
-    ("che", "ch"), ("ie", "y"), ("re", "r"), ("ze", "z"), ("xe", "x"), ("se", "s"), ("il", "el"),
-    ("n", "m"),
+    ("che", "ch"), ("ie", "y"), ("re", "r"), ("ze", "z"), ("xe", "x"), ("se", "s"), ("one", "on"),
+    ("ene", "en"), ("dade", "dad"), ("le", "l"), ("il", "el"), ("n", "m"),
 )  # fmt: skip
 # No plurals, or irregular ones, that the endings would send to another word ("mais" is not "mal").
 _IRREGULAR = {
@@ -57,7 +58,7 @@ _IRREGULAR = {
     "depois": "depois", "dois": "dois", "pois": "pois", "seis": "seis", "reis": "rei",
     "does": "does", "goes": "goes", "shoes": "shoe", "males": "mal", "paes": "pao", "caes": "cao",
     "lapis": "lapis", "onibus": "onibus", "consules": "consul", "care": "care", "more": "more",
-    "here": "here", "sure": "sure", "tres": "tres", "analysis": "analysis",
+    "here": "here", "sure": "sure", "tres": "tres", "analysis": "analysis", "planes": "plam",
 }  # fmt: skip
 
 
@@ -65,10 +66,10 @@ _IRREGULAR = {
 def stem_plural(word: str) -> str:
     """Return the stem that the singular and the plural of a folded ``word`` share.
 
-    Portuguese and English endings (``-s``, ``-es``, ``-ões/-ãos/-ães``, ``-ais``, ``-eis``,
-    ``-ns``, ``-ies``); only number is taken away, so ``conta`` never meets ``contato`` nor
-    ``contar`` (field cases 4.7, 4.8). A stem is for comparing, it need not be a word. Words of
-    three letters and fewer are left as they are.
+    Portuguese, English and Spanish endings (``-s``, ``-es``, ``-ões/-ãos/-ães``, ``-ais``,
+    ``-eis``, ``-ns``, ``-ies``, ``-ones``, ``-les``); only number is taken away, so ``conta`` never
+    meets ``contato`` nor ``contar`` (field cases 4.7, 4.8). A stem is for comparing, it need not be
+    a word. Words of three letters and fewer are left as they are.
     """
     while len(word) > 3:
         if word in _IRREGULAR:

@@ -140,7 +140,10 @@ RouteMethod = Literal[
 
 @dataclass(frozen=True)
 class PlanPart:
-    """One of several things a message asks for: who answers it, from which words, with what."""
+    """One of several things a message asks for: who answers it, from which words, with what.
+
+    ``next_state``: outcome -> state, when this part is the one that ends up waiting.
+    """
 
     agent: str
     intent: str
@@ -148,6 +151,7 @@ class PlanPart:
     tools: tuple[str, ...] = ()
     domain: str = ""
     score: float = 0.0
+    next_state: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -320,6 +324,7 @@ class Turn:
     vault: Mapping[str, str] = field(default_factory=dict)
     outcome: Outcome | None = None
     next_state: str | None = None
+    extracted: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     timings: Mapping[str, float] = field(default_factory=dict)
 
     def evolve(self, **changes: Any) -> "Turn":

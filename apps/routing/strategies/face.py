@@ -1,6 +1,7 @@
 """The face every routing strategy has: a ``Question`` in, a ``Finding`` out.
 
-A strategy is an async function in a file of its own, entered by name in ``apps/routing/order.py``.
+A strategy is an async function in a file of its own, entered by name in ``apps/routing/order.py``,
+or in ``scorers.py`` when it scores intents.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,8 +10,9 @@ from typing import Any, Protocol
 
 from apps.routing.config import RoutingPolicyConfig
 from apps.routing.index import RoutingIndex
+from apps.routing.meaning import MeaningPort
 from apps.routing.sentence import Sentence
-from apps.runtime.ports import EmbeddingPort, ModelPort
+from apps.runtime.ports import ModelPort
 from apps.runtime.text import stem_plural, words
 from apps.runtime.turn import Candidate, Decision, ModelCall, Route, RouteMethod, Turn
 
@@ -18,6 +20,8 @@ from apps.runtime.turn import Candidate, Decision, ModelCall, Route, RouteMethod
 MAX_CANDIDATES = 5
 # Scores are compared at this precision, so that sums in another order are still a tie.
 PRECISION = 6
+# What is less likely than this settles no tie, however far in front of the others it is.
+UNLIKELY = 0.4
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class Question:
     speaker: str = ""
     state: str = ""
     models: ModelPort | None = None
-    embeddings: EmbeddingPort | None = None
+    embeddings: MeaningPort | None = None
     released: bool = False
 
     @property
@@ -121,18 +125,35 @@ def settles(finding: Finding, tie: Finding | None, policy: RoutingPolicyConfig) 
 
     A tie is settled only for one of the agents that were tied, and only by a model that read the
     whole message or by evidence that holds every word the tie was about: an example that ignores
-    half of the message settles nothing.
+    half of the message settles nothing. That it is one of the tied is known by then, so how sure the
+    evidence has to be is asked among these.
     """
-    if finding.margin < policy.margin:
+    best = finding.best
+    if best is None or finding.margin < policy.margin:
         return False
     if tie is None:
-        return True
-    best = tie.candidates[0].score
-    tied = [c for c in tie.candidates if best - c.score < policy.margin]
-    settled = finding.candidates[0]
-    if settled.agent not in {c.agent for c in tied}:
+        return finding.confident(policy)
+    tied = _tied(tie, policy)
+    if best.agent not in {c.agent for c in tied}:
         return False
     if finding.method == "llm":
-        return True
+        return finding.confident(policy)
     disputed = {stem_plural(w) for c in tied for match in c.matches for w in words(match)}
-    return disputed <= {stem_plural(word) for word in settled.matches}
+    known = {stem_plural(word) for word in best.matches}
+    return disputed <= known and sureness(finding, tie, policy) >= policy.confidence_threshold
+
+
+def sureness(finding: Finding, tie: Finding | None, policy: RoutingPolicyConfig) -> float:
+    """Return how sure the best candidate is; after a tie, among the agents that were tied."""
+    best = finding.candidates[0]
+    if tie is None or best.score < UNLIKELY:
+        return best.score
+    agents = {candidate.agent for candidate in _tied(tie, policy)}
+    rivals = [c.score for c in finding.candidates if c.agent in agents and c.agent != best.agent]
+    among = best.score / (best.score + max(rivals, default=0.0))
+    return round(max(best.score, min(among, tie.candidates[0].score)), PRECISION)
+
+
+def _tied(tie: Finding, policy: RoutingPolicyConfig) -> list[Candidate]:
+    best = tie.candidates[0].score
+    return [c for c in tie.candidates if best - c.score < policy.margin]

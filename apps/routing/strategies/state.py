@@ -7,13 +7,11 @@ from apps.routing.sentence import (
     requests,
     stops,
 )
+from apps.routing.shift import STRONG
 from apps.routing.strategies.example import by_example
 from apps.routing.strategies.face import Finding, Question, settles
 from apps.routing.strategies.keyword import by_keyword
 from apps.runtime.turn import Candidate
-
-# Evidence for another agent that leaves a state: a plain keyword's confidence (see keyword.DOUBT).
-STRONG = 0.8
 
 
 async def by_state(question: Question) -> Finding:
@@ -64,9 +62,4 @@ async def _settled_elsewhere(question: Question, agent: str, tie: Finding) -> bo
         return False
     finding = await by_example(question)
     best = finding.best
-    return (
-        best is not None
-        and best.agent != agent
-        and best.score >= policy.confidence_threshold
-        and settles(finding, tie, policy)
-    )
+    return best is not None and best.agent != agent and settles(finding, tie, policy)

@@ -8,9 +8,10 @@ from apps.routing.config import IntentConfig, RoutingPolicyConfig
 from apps.routing.explain import explain
 from apps.routing.index import DERIVED_KEY, AgentFacts
 from apps.routing.step import ChooseAgent, NoAgentAnswers
+from apps.routing.strategies.face import Finding, settles, sureness
 from apps.routing.tests.world import AGENTS, INTENTS, release, route
 from apps.runtime.testing import turn_of
-from apps.runtime.turn import SessionState
+from apps.runtime.turn import Candidate, SessionState
 
 
 @pytest.mark.parametrize(
@@ -119,13 +120,14 @@ def test_route__clear_example__settles_a_tie_of_keywords_among_the_tied():
     assert route("o produto da fatura chegou", intents=intents).method == "clarify"
 
 
-def test_route__supervisor_mode__names_the_several_subjects_and_asks():
+def test_route__supervisor_mode__plans_for_the_several_subjects():
     policy = RoutingPolicyConfig(mode="supervisor")
     text = "a fatura, o boleto e o pedido"
     assert route(text).agent == "billing_agent"
     chosen = route(text, policy=policy)
-    assert (chosen.method, chosen.intent, chosen.tools) == ("clarify", "multi_intent", ())
-    assert explain(chosen, "supervisor")["agents"][:2] == ["billing_agent", "orders_agent"]
+    assert (chosen.method, chosen.intent) == ("supervisor", "multi_intent")
+    assert [part.agent for part in chosen.plan] == ["billing_agent", "orders_agent"]
+    assert set(explain(chosen, "supervisor")["agents"]) == {"billing_agent", "orders_agent"}
     assert route("minha fatura", policy=policy).agent == "billing_agent"
     assert route("um produto quebrado", policy=policy).agent == "support_agent"
     assert route("não quero fatura, quero o pedido", policy=policy).agent == "orders_agent"
@@ -148,7 +150,9 @@ def test_route__terminal_state__is_cleared_at_once():
 
 
 def test_explain__route__says_mode_route_and_candidates_in_json_types():
-    assert explain(route("Onde está meu pedido?")) == {
+    told = explain(route("Onde está meu pedido?"))
+    assert told.pop("strategies")[-1]["best"] == "retail_order_tracking"
+    assert told == {
         "mode": "router",
         "route": "orders_agent",
         "intent": "retail_order_tracking",
@@ -167,6 +171,9 @@ def test_explain__route__says_mode_route_and_candidates_in_json_types():
                 "matches": ["pedido"],
             }
         ],
+        "control": "",
+        "plan": [],
+        "notes": {},
     }
 
 
@@ -214,3 +221,42 @@ def test_route__many_intents__looks_only_at_those_that_the_message_may_hold():
     }
     chosen = route("quero a palavra1234", intents={**intents, **INTENTS})
     assert chosen.intent == "i1234"
+
+
+def tied(*agents, matches=("pedido",)):
+    candidates = tuple(Candidate(f"i-{a}", a, 0.8, matches) for a in agents)
+    return Finding(method="keyword", candidates=candidates)
+
+
+def likened(score, rival, matches=("trocar", "pedido"), method="example"):
+    candidates = (Candidate("i-a", "a", score, matches), Candidate("i-b", "b", rival))
+    return Finding(method=method, candidates=candidates)
+
+
+@pytest.mark.parametrize(
+    ("finding", "settled"),
+    [
+        (likened(0.9, 0.1), True),
+        # Unsure in itself, but between these two there is no doubt.
+        (likened(0.55, 0.08), True),
+        (likened(0.55, 0.45), False),
+        (likened(0.39, 0.01), False),
+        (likened(0.9, 0.1, matches=("trocar",)), False),
+        (likened(0.9, 0.88), False),
+        (likened(0.9, 0.1, matches=(), method="llm"), True),
+        (likened(0.6, 0.0, matches=(), method="llm"), False),
+        (Finding(method="example"), False),
+    ],
+)
+def test_settles__a_tie__by_evidence_that_tells_the_tied_apart(finding, settled):
+    policy = RoutingPolicyConfig()
+    assert settles(finding, tied("a", "b"), policy) is settled
+    assert not settles(finding, tied("b", "c"), policy)
+
+
+def test_sureness__after_a_tie__is_among_the_tied_and_no_more_than_the_ties_own():
+    policy = RoutingPolicyConfig()
+    assert sureness(likened(0.55, 0.08), tied("a", "b"), policy) == 0.8
+    assert sureness(likened(0.55, 0.2), tied("a", "b"), policy) == 0.733333
+    assert sureness(likened(0.9, 0.1), tied("a", "b"), policy) == 0.9
+    assert sureness(likened(0.55, 0.08), None, policy) == 0.55

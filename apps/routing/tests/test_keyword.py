@@ -57,6 +57,61 @@ def test_keyword__inside_or_apart_or_another_reading__does_not_match(keyword, te
     assert not found(keyword, text)
 
 
+@pytest.mark.parametrize(
+    ("keyword", "text"),
+    [
+        ("opción", "las opciones"), ("plan", "mis planes"), ("canales", "el canal"),
+        ("móvil", "los móviles"), ("cupón", "cupones"), ("orden", "¿dónde están mis órdenes?"),
+        ("unidad", "dos unidades"), ("factura", "las facturas"), ("pedidos", "mi pedido"),
+        ("error", "errores"), ("devolución", "devoluciones"), ("pão", "pães"), ("mão", "mãos"),
+        ("cartão", "cartões"), ("limão", "limões"), ("alemão", "alemães"), ("mês", "meses"),
+        ("jornal", "jornais"), ("papel", "papéis"), ("bill", "bills"), ("invoice", "invoices"),
+        ("delivery", "deliveries"), ("box", "boxes"), ("phone", "phones"), ("file", "files"),
+        ("titular", "titulares"), ("imagem", "imagens"),
+    ],
+)  # fmt: skip
+def test_keyword__singular_and_plural__meet_both_ways_in_three_languages(keyword, text):
+    assert found(keyword, text)
+    word = text.split()[-1].strip("¿?")
+    assert found(word, f"x {keyword} y")
+
+
+@pytest.mark.parametrize(
+    ("keyword", "text"),
+    [("preco", "PREC\u0327O?"), ("pre\u0063\u0327o", "preço"), ("AÇÃO", "ac\u0327a\u0303o"),
+     ("informac\u0327a\u0303o", "informacao"), ("Straße", "STRASSE"), ("ﬁbra", "fibra")],
+)  # fmt: skip
+def test_keyword__decomposed_on_either_side__matches(keyword, text):
+    assert found(keyword, text)
+    assert found(text.strip("?"), keyword)
+
+
+@pytest.mark.parametrize(
+    ("keyword", "text", "how"),
+    [
+        ("segunda via", "quero a segunda via", "exact"),
+        ("segunda via", "a segunda e última via", "ordered_tokens"),
+        ("troca de produto", "a troca do produto", "ordered_content_tokens"),
+        ("troca de produto", "quero troca de um produto", "ordered_tokens"),
+        ("troca de produto", "trocas de produtos", "exact"),
+    ],
+)
+def test_keyword__how_it_matched__is_told(keyword, text, how):
+    sentence = read(text)
+    [match] = keyword_index([("intent", "agent", [keyword])]).find(sentence)
+    assert match.how(sentence) == how
+
+
+@pytest.mark.parametrize(
+    ("keyword", "text"),
+    [("plano de TV", "meu plano"), ("plano de TV", "vi TV no plano"), ("de", "um"), ("a b", "a c"),
+     ("troca de produto", "produto de troca"), ("cuenta", "cuenta un chiste"),
+     ("cuenta", "me cuenta algo")],
+)  # fmt: skip
+def test_keyword__short_words_left_out__the_telling_ones_are_still_needed(keyword, text):
+    assert not found(keyword, text)
+
+
 @pytest.mark.parametrize("text", ["minha conta", "a conta de luz", "as contas", "conta alta"])
 def test_keyword__noun_that_is_also_a_verb__matches_as_noun(text):
     assert found("conta", text)
@@ -96,6 +151,9 @@ def test_route__phrase__outweighs_a_word_inside_it():
         "nem fatura nem boleto, só o pedido",
         "não estou falando da fatura, mas do pedido",
         "I don't want the bill, where is my pedido",
+        "no quiero la fatura, quiero mi pedido",
+        "no es la fatura, es el pedido",
+        "not the bill but the pedido",
     ],
 )
 def test_route__denied_subject__loses_to_the_wanted_one(text):
@@ -113,6 +171,10 @@ def test_route__denied_subject__loses_to_the_wanted_one(text):
         "não quero pagar essa fatura",
         "nunca vi uma fatura tão alta",
         "I don't understand my bill",
+        "no recibí la fatura",
+        "no entiendo mi fatura",
+        "no puedo pagar el boleto",
+        "o valor no boleto",
     ],
 )
 def test_route__negation_of_something_else__leaves_the_subject(text):

@@ -86,11 +86,17 @@ def test_state__agent_outside_the_requested_ones__is_ignored():
 
 @pytest.mark.parametrize(
     "text",
-    ["cancelar", "Cancela, por favor", "quero cancelar", "quero falar com humano", "atendente"],
+    ["cancelar", "Cancela, por favor", "quero cancelar"],
 )
-def test_state__stop_or_a_person__leaves_without_tools(text):
+def test_state__stop__leaves_without_tools(text):
     chosen = route(text, state=ORDER)
     assert (chosen.method, chosen.tools) == ("fallback", ())
+
+
+@pytest.mark.parametrize("text", ["quero falar com humano", "atendente"])
+def test_state__a_person__leaves_for_one(text):
+    chosen = route(text, state=ORDER)
+    assert (chosen.method, chosen.control, chosen.tools) == ("control", "HUMAN_HANDOFF", ())
 
 
 @pytest.mark.parametrize(

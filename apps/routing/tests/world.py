@@ -4,12 +4,16 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from apps.agents.config import ModelProfileConfig
 from apps.routing.config import IntentConfig, RoutingPolicyConfig, StatePolicyConfig
 from apps.routing.index import AgentFacts
+from apps.routing.meaning import MeaningPort
 from apps.routing.step import ChooseAgent
+from apps.runtime.dialogue import Dialogue, Reading
+from apps.runtime.ports import ModelPort
 from apps.runtime.release import Release
 from apps.runtime.testing import release_of, turn_of
-from apps.runtime.turn import Route, SessionState
+from apps.runtime.turn import ChatMessage, Route, SessionState, Turn
 
 AGENTS: dict[str, AgentFacts] = {
     "front": AgentFacts(members=("telecom_contas", "retail_orders")),
@@ -18,7 +22,9 @@ AGENTS: dict[str, AgentFacts] = {
     "billing_agent": AgentFacts(domain="telecom", next_state={"handed_over": "WITH_A_PERSON"}),
     "product_agent": AgentFacts(domain="telecom"),
     "orders_agent": AgentFacts(domain="retail"),
-    "support_agent": AgentFacts(domain="retail"),
+    "support_agent": AgentFacts(
+        domain="retail", actions=frozenset({"solicitar_troca", "solicitar_devolucao"})
+    ),
 }
 
 INTENTS: dict[str, IntentConfig] = {
@@ -71,33 +77,76 @@ STATES = {
 }
 
 
+PROFILES = ("router", "route_continuity")
+
+
 def release(
     *,
     intents: Mapping[str, IntentConfig] | None = None,
     policy: RoutingPolicyConfig | None = None,
+    profiles: tuple[str, ...] = PROFILES,
 ) -> Release:
     """Return the tenant's release; without ``policy`` it has no routing policy at all."""
     items: dict[str, Any] = {
         "intent": INTENTS if intents is None else intents,
         "state_policy": STATES,
+        "model_profile": {name: ModelProfileConfig(provider="scripted") for name in profiles},
     }
     if policy is not None:
         items["routing_policy"] = {"default": policy}
     return release_of(**items)
 
 
-def route(
+def said(
     text: str,
     *,
     agent: str = "front",
     state: str = "",
-    agents: Mapping[str, AgentFacts] | None = None,
+    memory: tuple[ChatMessage, ...] = (),
+    dialogue: Dialogue | None = None,
+    reading: Reading | None = None,
     **release_changes: Any,
-) -> Route:
-    """Return the route of ``text`` said to ``agent`` while the session is in ``state``."""
-    turn = turn_of(
+) -> Turn:
+    """Return the turn of ``text`` said to ``agent`` while the session is in ``state``."""
+    dialogue = dialogue or Dialogue()
+    return turn_of(
         text,
         release=release(**release_changes),
-        session=SessionState(agent=agent, next_state=state),
+        session=SessionState(agent=agent, next_state=state, dialogue=dialogue),
+        dialogue=dialogue,
+        reading=reading or Reading(),
+        memory=memory,
     )
-    return asyncio.run(ChooseAgent(lambda _: AGENTS if agents is None else agents).route(turn))
+
+
+def chosen(
+    turn: Turn,
+    *,
+    agents: Mapping[str, AgentFacts] | None = None,
+    models: ModelPort | None = None,
+    embeddings: MeaningPort | None = None,
+) -> Turn:
+    """Return ``turn`` after the step."""
+    step = ChooseAgent(
+        lambda _: AGENTS if agents is None else agents, models=models, embeddings=embeddings
+    )
+    return asyncio.run(step(turn))
+
+
+def route(
+    text: str,
+    *,
+    agents: Mapping[str, AgentFacts] | None = None,
+    models: ModelPort | None = None,
+    embeddings: MeaningPort | None = None,
+    **changes: Any,
+) -> Route:
+    """Return the route of ``text``; ``changes`` are those of ``said``."""
+    found = chosen(said(text, **changes), agents=agents, models=models, embeddings=embeddings)
+    assert found.route is not None
+    return found.route
+
+
+def strategy(found: Route, name: str) -> dict[str, Any]:
+    """Return what ``name`` is on record to have found."""
+    return next(entry for entry in found.metadata["strategies"] if entry["name"] == name)
