@@ -23,7 +23,7 @@ Naming = tuple[str, str, str, str]
     title=gettext_lazy("Agents nobody reaches"),
     description=gettext_lazy(
         "An intent, a member, a delegation, a state policy or the default leads to every agent, or it"
-        " has members itself."
+        " has members or delegates itself."
     ),
     level="warn",
 )
@@ -42,7 +42,7 @@ def unreachable_agents(context: GateContext) -> list[Problem]:
             % {"slug": slug},
         )
         for slug, agent in release.all(AgentConfig).items()
-        if agent.may_answer and not agent.members and slug not in reached
+        if agent.may_answer and not (agent.members or agent.delegates) and slug not in reached
     ]
 
 

@@ -62,6 +62,7 @@ class Delegate(Config):
     customer until it ends. scoped: it works on a part of the request and reports its outputs.
     """
 
+    agent: Annotated[str, RefTo("agent")] = Field(title=_("Agent"), description=_("Who is asked."))
     kind: Literal["consult", "sub_conversation", "scoped"] = Field(
         "consult",
         title=_("Kind"),
@@ -69,7 +70,6 @@ class Delegate(Config):
             "consult: one question, text back. sub_conversation: it takes over the conversation for a while. scoped: it handles a part of the request and reports."
         ),
     )
-    agent: Annotated[str, RefTo("agent")] = Field(title=_("Agent"), description=_("Who is asked."))
     role: str = Field(
         "",
         title=_("Role"),

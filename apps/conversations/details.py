@@ -63,6 +63,27 @@ class ToolDetails:
     field_errors: tuple[Mapping[str, str], ...]
     action: bool
     replayed: bool
+    agent: str
+
+
+@dataclass(frozen=True)
+class DelegationDetails:
+    """One time an agent asked another. ``outputs`` is JSON to read, "" for none."""
+
+    kind: str
+    caller: str
+    agent: str
+    role: str
+    tool: str
+    status: str
+    ok: bool
+    request: str
+    outputs: str
+    error: str
+    spoke: bool
+    model_calls: int
+    tool_calls: int
+    latency_ms: float
 
 
 @dataclass(frozen=True)
@@ -119,6 +140,7 @@ class TurnDetails:
 
     route: RouteDetails | None
     tools: tuple[ToolDetails, ...]
+    delegations: tuple[DelegationDetails, ...]
     rails: tuple[RailDetails, ...]
     notes: tuple[RailDetails, ...]
     scores: tuple[ScoreDetails, ...]
@@ -155,6 +177,7 @@ def turn_details(record: Mapping[str, Any], *, trace: bool) -> TurnDetails:
     return TurnDetails(
         route=_route(shown.get("route")),
         tools=tuple(_tool(call) for call in shown.get("tool_calls") or []),
+        delegations=tuple(_delegation(trace) for trace in shown.get("delegations") or []),
         rails=tuple(decision for decision in decisions if _is_rail(decision)),
         notes=tuple(d for d in decisions if not _is_rail(d) and d.phase != "judge"),
         scores=tuple(_score(score) for score in shown.get("scores") or []),
@@ -245,6 +268,28 @@ def _tool(call: Mapping[str, Any]) -> ToolDetails:
         field_errors=tuple(call.get("field_errors") or ()),
         action=bool(call.get("action")),
         replayed=bool(call.get("replayed")),
+        agent=call.get("agent") or "",
+    )
+
+
+def _delegation(trace: Mapping[str, Any]) -> DelegationDetails:
+    outputs = dict(trace.get("outputs") or {})
+    role = str(outputs.pop("role", ""))
+    return DelegationDetails(
+        kind=trace["kind"],
+        caller=trace["caller"],
+        agent=trace["agent"],
+        role=role if role != trace["agent"] else "",
+        tool=trace["tool"],
+        status=trace["status"],
+        ok=trace["status"] in ("ok", "started", "completed"),
+        request=trace.get("request") or "",
+        outputs=_json(outputs)[:LONGEST_SHOWN] if outputs else "",
+        error=trace.get("error") or "",
+        spoke=bool(trace.get("spoke")),
+        model_calls=int(trace.get("model_calls") or 0),
+        tool_calls=int(trace.get("tool_calls") or 0),
+        latency_ms=float(trace.get("latency_ms") or 0),
     )
 
 

@@ -25,7 +25,7 @@ _LANGUAGE = re.compile(r"^Language: ([A-Za-z-]+)", re.MULTILINE)
 _DEFAULT_LANGUAGE = "pt-BR"
 # A message asks for a tool when it shares this many telling words with the tool's description.
 CLEAR_MATCH = 2
-_EVIDENCE = "{evidence}"
+_EVIDENCE = re.compile(r"\{evidence(?::(?P<name>\w+))?(?:\.(?P<field>\w+))?\}")
 _TELLING_LENGTH = 4
 _FAILURES = ("auth", "wrong_model", "rate_limited", "timeout", "content_filter", "broken")
 
@@ -39,8 +39,9 @@ class Scripted:
 
     In a script with conditions the first entry that fits is played, and without one the evidence is
     said: ``when`` are words that the last message said to it must have, ``noted`` a piece of what
-    the system tells it, ``after`` the function that was answered last ("" for none yet). A text
-    with ``{evidence}`` in it has the results said there.
+    the system tells it, ``after`` the function that was answered last ("" for none yet). In texts
+    and arguments ``{evidence}`` is what all results say, ``{evidence:name}`` that of one function,
+    ``{evidence:name.field}`` one field of it.
     """
 
     async def complete(self, call: ProviderCall) -> ModelReply:
@@ -85,12 +86,26 @@ def _fits(entry: str, messages: Sequence[ModelMessage]) -> bool:
 
 
 def _filled(reply: ModelReply, call: ProviderCall) -> ModelReply:
-    """Return ``reply`` with what the tools answered said in the place of ``{evidence}``."""
-    if _EVIDENCE not in reply.text:
-        return reply
-    tools = [message for message in call.messages if message.role == "tool"]
-    said = compose(_results(tools), language=_language(call.messages))
-    return replace(reply, text=reply.text.replace(_EVIDENCE, said).strip())
+    """Return ``reply`` with what functions answered in the places for it."""
+    language = _language(call.messages)
+
+    def said(place: re.Match[str]) -> str:
+        tools = [m for m in call.messages if m.role == "tool" and place["name"] in (None, m.name)]
+        results = _results(tools)
+        if place["field"]:
+            results = [r.get(place["field"]) for r in results if isinstance(r, Mapping)]
+        return "\n".join(
+            r if isinstance(r, str) else compose([r], language=language) for r in results
+        )
+
+    def in_json(place: re.Match[str]) -> str:
+        return json.dumps(said(place), ensure_ascii=False)[1:-1]
+
+    calls = tuple(
+        replace(asked, arguments=_EVIDENCE.sub(in_json, asked.arguments))
+        for asked in reply.tool_calls
+    )
+    return replace(reply, text=_EVIDENCE.sub(said, reply.text).strip(), tool_calls=calls)
 
 
 def _played(entry: str, ordinal: int) -> ModelReply:

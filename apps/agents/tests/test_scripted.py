@@ -199,3 +199,20 @@ async def test_scripted__text_with_evidence__says_the_results_in_its_place():
 async def test_scripted__no_entry_fits__says_the_evidence():
     script = ('{"when": "nunca", "text": "x"}',)
     assert (await said(user(), *evidence(INVOICE), script=script)).startswith("Fatura 3000131180")
+
+
+async def test_scripted__field_of_one_function__is_put_into_texts_and_arguments():
+    other = ToolCall(
+        tool="outra", server="s", arguments={}, status="ok", result={"x": 1}, ordinal=1
+    )
+    done = ToolCall(
+        tool="consulta", server="s", arguments={}, status="ok", result={"texto": 'diz "oi"'}
+    )
+    messages = (user(), *evidence_messages([done, other], lambda text: text))
+    entry = {
+        "after": "outra", "text": "Ele {evidence:consulta.texto}.",
+        "tool_calls": [{"name": "report", "arguments": {"findings": "{evidence:consulta.texto}"}}],
+    }  # fmt: skip
+    reply = await Scripted().complete(call(*messages, script=(json.dumps(entry),)))
+    assert reply.text == 'Ele diz "oi".'
+    assert json.loads(reply.tool_calls[0].arguments) == {"findings": 'diz "oi"'}

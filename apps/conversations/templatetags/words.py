@@ -34,6 +34,18 @@ WORDS: dict[str, Any] = {
     "error": _("error"),
     "refused": _("refused"),
     "unknown": _("unknown"),
+    # how an agent asked another, and how that ended
+    "consult": _("consultation"),
+    "sub_conversation": _("sub-conversation"),
+    "scoped": _("scoped sub-agent"),
+    "started": _("started"),
+    "completed": _("completed"),
+    "failed": _("failed"),
+    "user_cancelled": _("left by the customer"),
+    "needs_handoff": _("needs a person"),
+    "out_of_scope": _("out of scope"),
+    "needs_followup": _("needs a follow-up"),
+    "cannot_resolve": _("cannot be solved"),
     # what a turn waits for
     "confirmation": _("a confirmation"),
     "parameter": _("a value"),

@@ -4,11 +4,15 @@ import json
 from typing import Any
 
 import pytest
+from django.template.loader import render_to_string
 
 from apps.conversations.details import LONGEST_SHOWN, turn_details
 from apps.conversations.models import TurnRecord
+from apps.conversations.record import turn_record
 from apps.conversations.tests.told import PATTERN, answer, ask, release_run, told
 from apps.runtime.outcomes import Blocked
+from apps.runtime.testing import turn_of
+from apps.runtime.turn import Delegation
 from apps.tenants.scope import tenant_transaction
 
 pytestmark = pytest.mark.django_db
@@ -104,3 +108,42 @@ def test_result__longer_than_a_page_shows__is_cut_and_counted():
     call = {"tool": "t", "ok": True, "result": "x" * (LONGEST_SHOWN + 98)}
     (tool,) = turn_details({"tool_calls": [call]}, trace=True).tools
     assert (len(tool.result), tool.cut) == (LONGEST_SHOWN, 100)
+
+
+ASKED = [
+    Delegation(
+        kind="consult", caller="helper", agent="expert", tool="consult_expert", status="failed",
+        request="q", error="no answer in time", model_calls=1, latency_ms=20.0,
+    ),
+    Delegation(
+        kind="sub_conversation", caller="helper", agent="expert", tool="end", status="completed",
+        outputs={"role": "deals", "details": {"final_result": {"parts": 3}}}, spoke=True,
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("trace", [True, False])
+def test_details__delegations__are_shown_with_the_trace_only(trace: bool):
+    record = turn_record(turn_of("x", delegations=tuple(ASKED)))
+    found = turn_details(record, trace=trace).delegations
+    if not trace:
+        assert found == ()
+        return
+    consult, sub = found
+    assert (consult.caller, consult.agent, consult.status, consult.ok) == (
+        "helper", "expert", "failed", False,
+    )  # fmt: skip
+    assert (consult.request, consult.error, consult.model_calls) == ("q", "no answer in time", 1)
+    assert (sub.role, sub.ok, sub.spoke) == ("deals", True, True)
+    assert json.loads(sub.outputs) == {"details": {"final_result": {"parts": 3}}}
+
+
+def test_page__delegations__are_a_section_one_can_read():
+    record = turn_record(turn_of("x", delegations=tuple(ASKED)))
+    delegations = turn_details(record, trace=True).delegations
+    shown = render_to_string(
+        "conversations/_details_delegations.html", {"delegations": delegations}
+    )
+    assert 'data-delegation="expert"' in shown
+    assert "no answer in time" in shown
+    assert "spoke to the customer" in shown
