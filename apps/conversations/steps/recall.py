@@ -38,9 +38,12 @@ class Recall:
 
     async def __call__(self, turn: Turn) -> Turn:
         policy = self._policy_for(turn)
-        if turn.session.dialogue.control:
-            # It ended, or a person had it: what was asked for then is no request now (case 3.10).
-            return turn.evolve(memory=(), dialogue=turn.dialogue.evolve(control=""))
+        before = turn.session.dialogue
+        if before.control or before.boundary:
+            # It ended, a person had it, or a flow closed: what was asked for then is no request now
+            # (field case 3.10). This holds for one turn.
+            dialogue = turn.dialogue.evolve(control="", boundary=False)
+            return turn.evolve(memory=(), dialogue=dialogue)
         if policy.strategy == "none" or policy.recent_messages <= 0:
             return turn.evolve(memory=())
         if any(decision.code == CHANGED for decision in turn.decisions):

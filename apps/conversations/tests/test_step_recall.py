@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import pytest
 
 from apps.conversations.steps.recall import Recall
+from apps.runtime.dialogue import Dialogue
 from apps.runtime.testing import FakeHistory, turn_of
-from apps.runtime.turn import ChatMessage, Decision
+from apps.runtime.turn import ChatMessage, Decision, SessionState
 
 
 @dataclass(frozen=True)
@@ -66,3 +67,22 @@ async def test_recall__first_turn__remembers_nothing():
     history = FakeHistory()
     turn = await Recall(history, policy_for=lambda _: Policy())(turn_of("oi"))
     assert turn.memory == ()
+
+
+@pytest.mark.parametrize(
+    "dialogue", [Dialogue(boundary=True), Dialogue(control="ended", boundary=True)]
+)
+async def test_recall__flow_closed_with_the_last_turn__is_forgotten_once(dialogue: Dialogue):
+    turn = turn_of("oi", session=SessionState(id="1", dialogue=dialogue), dialogue=dialogue)
+    recall = Recall(FakeHistory(*TALK), policy_for=lambda _: Policy())
+    turn = await recall(turn)
+    assert turn.memory == ()
+    assert turn.dialogue == Dialogue()
+    later = await recall(turn_of("oi", dialogue=turn.dialogue))
+    assert len(later.memory) == 4
+
+
+async def test_recall__who_spoke_and_in_which_thread__is_kept():
+    line = ChatMessage("user", "a", thread="1-0")
+    answer = ChatMessage("assistant", "b", agent="expert", thread="1-0")
+    assert await recalled(Policy(), line, answer) == (line, answer)
