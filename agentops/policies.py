@@ -73,8 +73,11 @@ def topics_text(turn: Turn) -> str:
 
 
 def answering_agent(turn: Turn) -> AgentConfig | None:
-    """Return the configuration of the agent that answers, before routing the requested one."""
+    """Return the configuration of the agent that answers: the one whose words the draft is, before
+    that the route's, before routing the requested one."""
     slug = turn.route.agent if turn.route else turn.session.agent
+    if turn.draft is not None and turn.draft.agent:
+        slug = turn.draft.agent  # a specialist's words pass its own rails and judges
     return turn.release.find(AgentConfig, slug)
 
 
@@ -260,6 +263,8 @@ def answer_label(turn: Turn) -> str:
     agent = answering_agent(turn)
     if turn.route is None or turn.route.plan:
         return ""  # several agents' answer is one voice
+    if turn.route.method == "delegation" or (turn.draft and turn.draft.agent != turn.route.agent):
+        return ""  # the customer is not told that another agent speaks
     return turn.route.agent if agent is not None and agent.label_answers else ""
 
 

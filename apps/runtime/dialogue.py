@@ -134,6 +134,8 @@ class Dialogue(_Kept):
 
     ``topics``: oldest first. ``evidence``: newest last, bounded. ``control``: ``handed_over`` or
     ``ended`` when the last turn gave the conversation away.
+    ``since``: the turn with which it began anew after a person had it or it ended; nothing from
+    before that turn is remembered.
     """
 
     transaction: Transaction | None = None
@@ -142,6 +144,7 @@ class Dialogue(_Kept):
     evidence: tuple[Evidence, ...] = ()
     sub_conversation: SubConversation | None = None
     boundary: bool = False
+    since: int = 0
     control: Literal["", "handed_over", "ended"] = ""
     active_agent: str = ""
     active_intent: str = ""

@@ -41,14 +41,19 @@ class Recall:
         before = turn.session.dialogue
         if before.control or before.boundary:
             # It ended, a person had it, or a flow closed: what was asked for then is no request now
-            # (field case 3.10). This holds for one turn.
+            # (field case 3.10).
             dialogue = turn.dialogue.evolve(control="", boundary=False)
+            if before.control:
+                dialogue = dialogue.evolve(since=turn.session.turn_number)
             return turn.evolve(memory=(), dialogue=dialogue)
         if policy.strategy == "none" or policy.recent_messages <= 0:
             return turn.evolve(memory=())
         if any(decision.code == CHANGED for decision in turn.decisions):
             return turn.evolve(memory=())
-        recent = await self._history.recent(turn, policy.recent_messages)
+        # A turn has two messages; a conversation that began anew has none from before.
+        said = 2 * max(0, turn.session.turn_number - before.since) if before.since else None
+        limit = policy.recent_messages if said is None else min(policy.recent_messages, said)
+        recent = await self._history.recent(turn, limit)
         return turn.evolve(memory=window(recent, policy))
 
 

@@ -73,13 +73,25 @@ async def test_recall__first_turn__remembers_nothing():
     "dialogue", [Dialogue(boundary=True), Dialogue(control="ended", boundary=True)]
 )
 async def test_recall__flow_closed_with_the_last_turn__is_forgotten_once(dialogue: Dialogue):
-    turn = turn_of("oi", session=SessionState(id="1", dialogue=dialogue), dialogue=dialogue)
+    turn = turn_of(
+        "oi", session=SessionState(id="1", turn_number=6, dialogue=dialogue), dialogue=dialogue
+    )
     recall = Recall(FakeHistory(*TALK), policy_for=lambda _: Policy())
     turn = await recall(turn)
     assert turn.memory == ()
-    assert turn.dialogue == Dialogue()
-    later = await recall(turn_of("oi", dialogue=turn.dialogue))
-    assert len(later.memory) == 4
+    assert turn.dialogue == Dialogue(since=6 if dialogue.control else 0)
+
+
+async def test_recall__began_anew_after_a_person_had_it__remembers_nothing_from_before():
+    before = Dialogue(control="handed_over")
+    session = SessionState(id="1", turn_number=4, dialogue=before)
+    recall = Recall(FakeHistory(*TALK), policy_for=lambda _: Policy(recent_messages=8))
+    turn = await recall(turn_of("oi", session=session, dialogue=before))
+    assert turn.memory == ()
+    # Two turns later, turns 4 and 5 are all there is.
+    session = SessionState(id="1", turn_number=6, dialogue=turn.dialogue)
+    later = await recall(turn_of("e aí", session=session, dialogue=turn.dialogue))
+    assert [m.text for m in later.memory] == ["user 4", "assistant 4", "user 5", "assistant 5"]
 
 
 async def test_recall__who_spoke_and_in_which_thread__is_kept():
