@@ -4,6 +4,7 @@ Nothing runs here. What the message fills, confirms, rejects or gives up is note
 ``turn.reading``; routing decides with it whether the action goes on (platform facts 3.6).
 """
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import Literal
 
@@ -15,6 +16,8 @@ from apps.tools.mapping import extractor_of
 from apps.tools.transactions.machine import WorkflowRunner, inconsistency
 from apps.tools.transactions.reading import asked_of
 from apps.tools.transactions.values import values_said
+
+_SENTENCE = re.compile(r"[.!;,\n]+\s+")
 
 Classify = Callable[[Turn, str], Awaitable[tuple[Turn, Literal["yes", "no", "open"]]]]
 """Asks a model what an unclear answer to the question means, where the tenant wants that."""
@@ -78,13 +81,28 @@ class ReadPending:
         return Reading(kind="unclear")
 
     async def _paused(self, turn: Turn, transaction: Transaction) -> Reading:
-        """The literal expected answer resumes; giving up is heard; anything else is open."""
+        """The literal expected answer resumes; giving up is heard; anything else is open.
+
+        An answer with more to say ("ainda não. Eu não contratei esse item") is read anew with all
+        its words before it resumes anything (fault 37).
+        """
         if answer := await self._workflows.expects(turn, transaction.execution, turn.text):
             return Reading(kind="resumes", values={"answer": answer})
         sense = self._sense_of(turn.text)
         if sense.abandons or sense.stops:
             return Reading(kind="cancels", rest=sense.rest)
+        head, more = _first_sentence(turn.text)
+        if more and (answer := await self._workflows.expects(turn, transaction.execution, head)):
+            return Reading(
+                kind="unclear", values={"answer": answer}, rest=more, reason="contextual_reentry"
+            )
         return Reading(kind="unclear")
+
+
+def _first_sentence(text: str) -> tuple[str, str]:
+    """Return the first sentence of ``text`` and what follows it, both without their marks."""
+    head, _mark, more = _SENTENCE.sub("\n", text.strip(), count=1).partition("\n")
+    return head.strip(), more.strip()
 
 
 def _about(tool: ToolConfig, text: str) -> bool:

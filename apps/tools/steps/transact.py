@@ -32,7 +32,8 @@ class Transact:
         if turn.dialogue.transaction is not None:
             if route.method == "transaction":
                 return await self._transactions.answer(turn)
-            reason = INTERRUPTIONS.get(route.control, "intent_shift")
+            told = str(route.metadata.get("transaction_interruption", "intent_shift"))
+            reason = INTERRUPTIONS.get(route.control, told)
             turn = await self._transactions.cancel(turn, reason)
         if route.control or route.method in ("fallback", "clarify", "literal", "delegation"):
             return turn

@@ -13,6 +13,7 @@ from apps.tools.steps.read_pending import ReadPending
 from apps.tools.steps.transact import Transact
 from apps.tools.tests.world import AGENT, BINDINGS, TRUSTED, caller_of, release, turn
 from apps.tools.transactions.machine import Facts, Transactions, WorkflowRunner
+from apps.tools.workflows.interface import WorkflowResult
 
 CANCEL = ToolConfig(
     description="Cancelar o pedido",
@@ -58,6 +59,36 @@ class NoWorkflows:
         raise AssertionError("no workflow here")
 
     resume = abandon = expects = start
+
+
+class PausingWorkflow:
+    """A workflow that asks "sim" or "ainda não" once, then is done; ``abandoned`` runs are noted."""
+
+    def __init__(self) -> None:
+        self.answers: list[str] = []
+        self.abandoned: list[str] = []
+
+    async def start(
+        self, turn: Turn, workflow: str, inputs: Any, run_id: str, **kwargs: Any
+    ) -> Any:
+        paused = WorkflowResult("PAUSED", run_id, workflow, node="ask", question="Já chegou?")
+        return turn, paused
+
+    async def resume(self, turn: Turn, run_id: str, answer: str) -> Any:
+        self.answers.append(answer)
+        if not await self.expects(turn, run_id, answer):
+            again = WorkflowResult("PAUSED", run_id, "flow", node="ask", question="Sim ou não?")
+            return turn, again
+        done = WorkflowResult("COMPLETED", run_id, "flow", outputs={"open": {"protocolo": "W-1"}})
+        return turn, done
+
+    async def abandon(self, turn: Turn, run_id: str) -> Any:
+        self.abandoned.append(run_id)
+        return turn, WorkflowResult("FAILED", run_id, "flow", code="abandoned")
+
+    async def expects(self, turn: Turn, run_id: str, text: str) -> str:
+        said = text.strip(" .").lower()
+        return said if said in ("sim", "ainda não") else ""
 
 
 @dataclass

@@ -4,8 +4,8 @@ import pytest
 
 from apps.runtime.dialogue import dialogue_load
 from apps.runtime.ports import RemoteResult, ToolUnavailable
-from apps.tools.config import Argument, PreValidation, Response, ToolConfig
-from apps.tools.tests.talk import CANCEL, Talk, world
+from apps.tools.config import Argument, Execution, PreValidation, Response, ToolConfig
+from apps.tools.tests.talk import CANCEL, PausingWorkflow, Talk, world
 from apps.tools.tests.world import FakeTransport
 
 pytestmark = pytest.mark.asyncio
@@ -447,6 +447,62 @@ async def test_validator_changes_the_tool__is_asked_before_it_runs():
     await conversation.say("sim")
 
     assert [call[0] for call in conversation.transport.calls] == ["validar", "devolver"]
+
+
+# -- workflows -------------------------------------------------------------------------------------
+
+
+def flowing():
+    tool = CANCEL.model_copy(update={"execution": Execution(mode="workflow", workflow="flow")})
+    return talk(release=world(cancelar_pedido=tool), workflows=PausingWorkflow())
+
+
+async def test_workflow_pauses__its_question_is_put_and_the_literal_answer_resumes():
+    conversation = await confirmed(flowing())
+    await conversation.say("sim")
+    assert (conversation.status, conversation.said) == ("WORKFLOW_PAUSED", "Já chegou?")
+    assert conversation.dialogue.pending is True
+
+    await conversation.say("sim")
+
+    assert conversation.workflows.answers == ["sim"]
+    assert conversation.status == "COMPLETED"
+    assert conversation.dialogue.evidence[0].summary == {"protocolo": "W-1"}
+
+
+async def test_workflow_paused__answer_with_more_to_say__is_read_anew_first():
+    conversation = await confirmed(flowing())
+    await conversation.say("sim")
+
+    await conversation.say("ainda não. Eu não contratei esse item", elsewhere=True)
+
+    reading = conversation.last.reading
+    assert (reading.kind, reading.reason) == ("unclear", "contextual_reentry")
+    assert reading.rest == "Eu não contratei esse item"
+    assert conversation.workflows.answers == []
+    assert len(conversation.workflows.abandoned) == 1
+
+
+async def test_workflow_paused__given_up__is_abandoned_and_its_latch_cleared():
+    conversation = await confirmed(flowing())
+    await conversation.say("sim")
+
+    await conversation.say("esquece")
+
+    assert len(conversation.workflows.abandoned) == 1
+    assert (conversation.status, conversation.dialogue.transaction) == ("CANCELLED", None)
+    await conversation.say("ah espera", elsewhere=True)
+    assert conversation.last.reading.kind == "none"
+
+
+async def test_workflow_paused__never_understood__is_given_up():
+    conversation = await confirmed(flowing())
+    await conversation.say("sim")
+
+    for _ in range(3):
+        await conversation.say("hein")
+
+    assert conversation.status == "CANCELLED"
 
 
 # -- state ----------------------------------------------------------------------------------------

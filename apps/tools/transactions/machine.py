@@ -138,12 +138,15 @@ class Transactions:
 
     def _opened(self, turn: Turn, slug: str, values: dict[str, Any], origin: str) -> Transaction:
         route = turn.route
+        intent = route.intent if route else ""
+        if route is not None and route.plan:
+            intent = route.plan[0].intent
         return Transaction(
             id=str(uuid.uuid5(_NAMESPACE, f"{turn.id}:{slug}")),
             status="COLLECTING_PARAMETERS",
             tool=slug,
             agent=route.agent if route else turn.session.agent,
-            intent=route.intent if route else "",
+            intent=intent,
             domain=route.domain if route else "",
             values=values,
             origins=dict.fromkeys(values, origin),
