@@ -1,7 +1,7 @@
 """Every step a turn takes, in order. Read this first.
 
     message -> Identify -> Recall -> GuardInput -> ReadPending -> ChooseAgent -> TakeAnswer
-            -> Transact -> TakeControl
+            -> Transact -> TakeControl -> ReadArguments
             -> Supervise( RunPlan( RunAgent ) -> GuardOutput -> Judge )   again when one says so
             -> Reply -> Persist -> Deliver
 
@@ -28,6 +28,7 @@ from agentops.policies import (
     refusal_text,
     route_text,
     tool_info,
+    tools_read_for,
     topics_text,
     transaction_facts,
     turn_routing_policy,
@@ -58,6 +59,8 @@ from apps.runtime.ports import (
     TurnStore,
 )
 from apps.runtime.turn import Turn
+from apps.tools.model_extraction import ModelExtraction
+from apps.tools.steps.read_arguments import ReadArguments
 from apps.tools.steps.read_pending import ReadPending
 from apps.tools.steps.transact import Transact
 from apps.tools.transactions.machine import Transactions, WorkflowRunner
@@ -105,6 +108,7 @@ def turn_pipeline(
             TakeAnswer(asked_key),
             Transact(transactions, facts),
             TakeControl(control_text),
+            ReadArguments(ModelExtraction(models), tools_read_for),
             Supervise(
                 attempt=[
                     RunPlan(

@@ -140,6 +140,29 @@ def tool_info(release: Release, slug: str) -> Mapping[str, Any] | None:
     return info
 
 
+def tools_read_for(turn: Turn) -> list[str]:
+    """Return the tools for which a model may read what is missing in the message: the queries that
+    are collected now, and those whose arguments a model that calls tools is not asked for."""
+    route = turn.route
+    if route is None:
+        return []
+    asked = [(route.agent, route.tools), *((part.agent, part.tools) for part in route.plan)]
+    said = stems(turn.text)
+    found: list[str] = []
+    for slug, tools in asked:
+        agent = turn.release.find(AgentConfig, slug)
+        for name in tools:
+            tool = turn.release.find(ToolConfig, name)
+            if agent is None or tool is None or name not in agent.tools or tool.transactional:
+                continue
+            hidden = any(arg.source == "extraction" for arg in tool.args_schema.values())
+            named = any(mentions(said, keyword) for keyword in tool.selection_keywords)
+            collected = agent.tool_use == "collect" and (named or not tool.selection_keywords)
+            if collected or (agent.tool_use == "model" and hidden):
+                found.append(name)
+    return found
+
+
 def asked_key(turn: Turn) -> str:
     """Return the canonical key that feeds the first argument the route's read-only tools lack.
 

@@ -1,12 +1,11 @@
 """The arguments a model wrote for a tool, read strictly: never repaired, never through a float."""
 
 import json
-import math
-from decimal import Decimal
 from typing import Any
 
+from apps.runtime.numbers import decimal_read, whole_read
+
 MAX_ARGUMENT_CHARS = 50_000
-_EXACT_FLOAT = 2**53
 
 
 class ArgumentsInvalid(ValueError):
@@ -16,8 +15,9 @@ class ArgumentsInvalid(ValueError):
 def arguments_parse(raw: str | None) -> dict[str, Any]:
     """Return the JSON object in ``raw``; nothing, blanks and ``null`` mean no arguments.
 
-    Integers keep every digit (field case 1.6) and texts that look like JSON stay texts (1.8).
-    Raises ``ArgumentsInvalid`` for anything else, cut-off text included (11.7).
+    Integers keep every digit (field case 1.6) and texts that look like JSON stay texts (1.8). A
+    decimal that no float holds comes out as ``Inexact``, for the tool's validation to refuse by its
+    field. Raises ``ArgumentsInvalid`` for anything else, cut-off text included (11.7).
     """
     text = (raw or "").strip()
     if text in ("", "null"):
@@ -25,7 +25,13 @@ def arguments_parse(raw: str | None) -> dict[str, Any]:
     if len(text) > MAX_ARGUMENT_CHARS:
         raise ArgumentsInvalid(f"the arguments are longer than {MAX_ARGUMENT_CHARS} characters")
     try:
-        value = json.loads(text, parse_float=_number, parse_constant=_no_constant)
+        value = json.loads(
+            text,
+            parse_float=decimal_read,
+            parse_int=whole_read,
+            parse_constant=_no_constant,
+            object_pairs_hook=_once,
+        )
     except ArgumentsInvalid:
         raise
     except json.JSONDecodeError as error:
@@ -43,17 +49,12 @@ def arguments_parse(raw: str | None) -> dict[str, Any]:
     return value
 
 
-def _number(text: str) -> float | int:
-    """Return a decimal number; one too large for exact floats is an integer or is refused."""
-    value = float(text)
-    if math.isinf(value):
-        raise ArgumentsInvalid(f"the number {text[:40]} is too large")
-    if abs(value) < _EXACT_FLOAT:
-        return value
-    exact = Decimal(text)
-    if exact != exact.to_integral_value():
-        raise ArgumentsInvalid(f"the number {text[:40]} is too large; write it as text")
-    return int(exact)
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object; a name written twice would mean whichever value came last."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ArgumentsInvalid("a field is written twice")
+    return found
 
 
 def _no_constant(name: str) -> Any:

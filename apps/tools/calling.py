@@ -26,12 +26,21 @@ from apps.runtime.ports import (
     ToolUnavailable,
 )
 from apps.runtime.turn import ToolCall, Turn
+from apps.tools.caching import DEDUPED, AnswerCache, Answers, hit
 from apps.tools.config import ToolConfig
 from apps.tools.mapping import arguments_map, sources_of
-from apps.tools.preparing import Preparation, Prepared, Reason, unconfirmed
+from apps.tools.preparing import Preparation, Prepared, Reason, out_of_time, unconfirmed
 from apps.tools.remotes import Secret
+from apps.tools.restricted import result_scrub
 from apps.tools.results import UNCONFIRMED, result_parse, result_text
+from apps.tools.timing import TurnTime
 from apps.tools.validation import json_schema
+
+NEVER_AGAIN = ("circuit_open", "needs_sign_in", "forbidden_address")
+"""Failures that another attempt of the same turn cannot change."""
+
+TURN_SECONDS = 120.0
+"""What the tools of a turn may take altogether, unless the caller is told otherwise."""
 
 BACKSTOP_SECONDS = 1.0
 """How long after a call's own deadline the caller stops waiting for a transport that overran it."""
@@ -42,7 +51,8 @@ class ToolCaller:
 
     ``secret`` gives the value a credential binding names. ``tag_key`` keys the tags that stand for
     restricted values a client sent in clear; it must outlive the process, or a call with such a
-    value is taken for another one after a crash.
+    value is taken for another one after a crash. ``answers`` keeps answers of read-only tools;
+    ``turn_seconds`` is the time that all calls of a turn have together.
     """
 
     def __init__(
@@ -54,12 +64,17 @@ class ToolCaller:
         tag_key: str = "",
         confirmations: ConfirmationPort | None = None,
         coverage: CoveragePort | None = None,
+        answers: AnswerCache | None = None,
+        turn_seconds: float = TURN_SECONDS,
     ) -> None:
+        tag_key = tag_key or secrets.token_hex(16)
         self._transport = transport
         self._ledger = ledger
         self._confirmations = confirmations
         self._coverage = coverage
-        self._preparation = Preparation(secret, tag_key or secrets.token_hex(16))
+        self._preparation = Preparation(secret, tag_key)
+        self._answers = Answers(answers, tag_key)
+        self._time = TurnTime(turn_seconds)
 
     async def call(self, turn: Turn, requests: Sequence[ToolRequest]) -> list[ToolCall]:
         """Return one ``ToolCall`` per request, in order; equal requests are sent once.
@@ -74,7 +89,9 @@ class ToolCaller:
             if isinstance(prepared, ToolCall):
                 answers[index] = prepared
             elif not request.node and (earlier := _earlier(turn, prepared.shown)) is not None:
-                answers[index] = _repeated(earlier, request.ordinal)
+                answers[index] = _repeated(earlier, request)
+            elif self._time.left(turn) <= 0:
+                answers[index] = out_of_time(prepared.shown)
             elif (refused := await self._unconfirmed(turn, request, prepared)) is not None:
                 answers[index] = refused
             else:
@@ -82,12 +99,12 @@ class ToolCaller:
                 identity = f"{prepared.key}|{_identity(prepared.shown)}"
                 sending.setdefault(identity, prepared)
                 waiting.setdefault(identity, []).append(index)
-        ended = await self._run(turn, list(sending.values()))
+        ended = await self._answered_or_run(turn, list(sending.values()))
         for identity, done in zip(sending, ended, strict=True):
             first, *again = waiting[identity]
             answers[first] = done
             for index in again:
-                answers[index] = _repeated(done, requests[index].ordinal)
+                answers[index] = _repeated(done, requests[index])
         return [answer for answer in answers if answer is not None]
 
     async def check(self, turn: Turn, request: ToolRequest) -> ToolCall:
@@ -141,12 +158,30 @@ class ToolCaller:
             offered.append({"name": slug, "description": tool.description, "parameters": schema})
         return offered
 
-    async def _run(self, turn: Turn, prepared: Sequence[Prepared]) -> list[ToolCall]:
+    async def _answered_or_run(self, turn: Turn, prepared: Sequence[Prepared]) -> list[ToolCall]:
+        """Return the calls of ``prepared``: kept answers where there are some, the others are sent."""
+        looks = await self._answers.look(turn, prepared)
+        done: dict[int, ToolCall] = {
+            index: hit(item, _answered(item.shown, look.text))
+            for index, (item, look) in enumerate(zip(prepared, looks, strict=True))
+            if look.state == "hit"
+        }
+        rest = [index for index in range(len(prepared)) if index not in done]
+        items = [prepared[index] for index in rest]
+        with self._time.spending(turn):
+            ended = await self._run(turn, items)
+        calls = await self._answers.after(turn, items, [looks[index] for index in rest], ended)
+        done.update(zip(rest, calls, strict=True))
+        return [done[index] for index in range(len(prepared))]
+
+    async def _run(self, turn: Turn, prepared: Sequence[Prepared]) -> list[tuple[ToolCall, str]]:
+        """Send ``prepared`` at once; return each call with the text of its result."""
         if not prepared:
             return []
+        left = self._time.left(turn)
         states = await self._ledger.begin(turn, [item.call for item in prepared])
         ended = await asyncio.gather(
-            *(self._one(item, state) for item, state in zip(prepared, states, strict=True)),
+            *(self._one(item, state, left) for item, state in zip(prepared, states, strict=True)),
             return_exceptions=True,
         )
         results = [
@@ -159,9 +194,9 @@ class ToolCaller:
         for done in ended:
             if isinstance(done, BaseException):
                 raise done
-        return [done[0] for done in ended if not isinstance(done, BaseException)]
+        return [done for done in ended if not isinstance(done, BaseException)]
 
-    async def _one(self, item: Prepared, state: LedgerState) -> tuple[ToolCall, str]:
+    async def _one(self, item: Prepared, state: LedgerState, left: float) -> tuple[ToolCall, str]:
         """Return the call's record and the text to store, empty when its end is not known."""
         if state.state == "done":
             return replace(_answered(item.shown, state.result), replayed=True), state.result
@@ -169,38 +204,39 @@ class ToolCaller:
             return _unknown(item.shown), ""
         started = time.perf_counter()
         try:
-            text = result_text(await self._send(item, item.key or state.idempotency_key))
+            result = await self._send(item, item.key or state.idempotency_key, left)
         except ToolUnavailable as failure:
             if failure.sent and item.call.action:
                 return _timed(_unknown(item.shown), started), ""
-            text = result_text(RemoteResult(ok=False, error=str(failure)))
+            metadata = {"unavailable": failure.code}
+            result = RemoteResult(ok=False, error=str(failure), metadata=metadata)
+        text = result_text(result_scrub(result, item.secrets))
         return _timed(_answered(item.shown, text), started), text
 
-    async def _send(self, item: Prepared, key: str) -> RemoteResult:
-        """Send once, and once more where that cannot do a thing twice. Raises ``ToolUnavailable``."""
-        deadline = time.monotonic() + item.remote.timeout_seconds
-        try:
-            return await self._attempt(item.remote, item.real, key)
-        except ToolUnavailable as failure:
-            if failure.sent and item.call.action:
-                return await self._once_more(item, key, failure)
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise
-            again = replace(item.remote, timeout_seconds=left)
-            return await self._attempt(again, item.real, key)
+    async def _send(self, item: Prepared, key: str, left: float) -> RemoteResult:
+        """Send, and again where the tool's retry policy says so and that cannot do a thing twice.
 
-    async def _once_more(self, item: Prepared, key: str, failure: ToolUnavailable) -> RemoteResult:
-        """Ask again what became of an action: its server answers the same key from its record.
-
-        A second failure leaves the first one open, so it counts as sent whatever it says itself.
+        A read has its timeout for all attempts. An idempotent action has it for each: the server
+        answers the same key from its record, so asking again tells what became of it. Nothing goes
+        on when the turn's time is over (``left``). Raises ``ToolUnavailable``: ``sent`` when any
+        attempt may have arrived, whatever the last one says of itself.
         """
-        if not item.call.idempotent:
-            raise failure
-        try:
-            return await self._attempt(item.remote, item.real, key)
-        except ToolUnavailable as second:
-            raise ToolUnavailable(str(second), sent=True) from failure
+        policy, seconds = item.tool.retry, item.remote.timeout_seconds
+        room = left if item.call.action and item.call.idempotent else min(left, seconds)
+        started, spent, sent = time.monotonic(), 0.0, False
+        for attempt in range(1, policy.max_attempts + 1):
+            remote = replace(item.remote, timeout_seconds=min(seconds, room - spent))
+            try:
+                return await self._attempt(remote, item.real, key)
+            except ToolUnavailable as failure:
+                sent = sent or failure.sent
+                pause = policy.backoff_ms / 1000 * 2 ** (attempt - 1)
+                spent = time.monotonic() - started + pause
+                last = attempt == policy.max_attempts or spent >= room
+                if last or not _may_repeat(item, failure, sent=sent):
+                    raise ToolUnavailable(str(failure), sent=sent, code=failure.code) from failure
+            await asyncio.sleep(pause)
+        raise AssertionError("a retry policy makes at least one attempt")
 
     async def _attempt(
         self, remote: RemoteTool, arguments: Mapping[str, Any], key: str
@@ -209,7 +245,8 @@ class ToolCaller:
             async with asyncio.timeout(remote.timeout_seconds + BACKSTOP_SECONDS):
                 return await self._transport.call(remote, arguments, idempotency_key=key)
         except TimeoutError:
-            raise ToolUnavailable("The server did not answer in time.", sent=True) from None
+            late = "The server did not answer in time."
+            raise ToolUnavailable(late, sent=True, code="timeout") from None
 
 
 def _filled(turn: Turn, slug: str, tool: ToolConfig) -> set[str]:
@@ -237,9 +274,24 @@ def _earlier(turn: Turn, call: ToolCall) -> ToolCall | None:
     return None
 
 
-def _repeated(earlier: ToolCall, ordinal: int) -> ToolCall:
-    metadata = {**earlier.metadata, "deduped": True}
-    return replace(earlier, ordinal=ordinal, metadata=metadata, replayed=True, latency_ms=0.0)
+def _repeated(earlier: ToolCall, request: ToolRequest) -> ToolCall:
+    """Return ``earlier`` as the answer of ``request``, which asks for the same."""
+    return replace(
+        earlier,
+        ordinal=request.ordinal,
+        agent=request.agent,
+        metadata={**earlier.metadata, "deduped": True},
+        events=(DEDUPED,),
+        replayed=True,
+        latency_ms=0.0,
+    )
+
+
+def _may_repeat(item: Prepared, failure: ToolUnavailable, *, sent: bool) -> bool:
+    """Whether another attempt can do no harm: nothing has arrived, or arriving twice does nothing."""
+    if failure.code in NEVER_AGAIN:
+        return False
+    return not sent or not item.call.action or item.call.idempotent
 
 
 def _answered(shown: ToolCall, text: str) -> ToolCall:

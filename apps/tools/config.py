@@ -193,10 +193,10 @@ class Argument(Config):
             self.constant_value()
         if self.json_schema:
             # Schemas are seldom given, and the library takes a while to import.
-            from apps.tools.schemas import Schema, SchemaInvalid
+            from apps.tools.schemas import SchemaInvalid, schema_of
 
             try:
-                Schema(self.json_schema)
+                schema_of(self.json_schema)
             except SchemaInvalid as error:
                 raise ValueError(f"json_schema: {error}") from None
         return self

@@ -3,15 +3,15 @@
 from django.utils.translation import gettext_lazy as _
 
 from apps.releases.models import ConfigItem
+
+# ``X as X``: Django finds an app's models here.
+from apps.tools.cache_models import ToolAnswer as ToolAnswer
 from apps.tools.config import (
     ParameterMappingConfig,
     ToolConfig,
     ToolServerConfig,
     WorkflowConfig,
 )
-
-# ``X as X``: Django finds an app's models here.
-from apps.tools.cache_models import ToolAnswer as ToolAnswer
 from apps.tools.contract_models import SeenTool as SeenTool
 from apps.tools.contract_models import ServerState as ServerState
 from apps.tools.contract_models import ToolMock as ToolMock

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from apps.runtime.canonical import canonical_json, sha256_text
@@ -11,10 +11,13 @@ from apps.runtime.ports import LedgerCall, NodeCall, RemoteTool, ToolRequest
 from apps.runtime.release import Release
 from apps.runtime.turn import ToolCall, Turn
 from apps.tools.config import ToolConfig, ToolServerConfig
-from apps.tools.mapping import arguments_map
+from apps.tools.mapping import Mapped, arguments_map
+from apps.tools.permissions import AGENT, BUSINESS_KEY, CHANNEL, Denial, denial_of
 from apps.tools.remotes import Secret, Unbound, server_remote, tool_remote
-from apps.tools.restricted import arguments_mask, arguments_unmask
-from apps.tools.validation import arguments_check, field_error
+from apps.tools.restricted import arguments_mask, arguments_unmask, is_lost, secret_mark
+from apps.tools.validation import arguments_check, field_error, rules_of
+
+SKIPPED = "IC.TOOL_SKIPPED_BY_POLICY"
 
 
 class Reason:
@@ -26,6 +29,10 @@ class Reason:
     INVALID_ARGUMENTS = "invalid_arguments"
     MISSING_ARGUMENTS = "missing_arguments"
     CONFIRMATION_REQUIRED = "confirmation_required"
+    AGENT_NOT_ALLOWED = AGENT
+    CHANNEL_NOT_ALLOWED = CHANNEL
+    BUSINESS_KEY_MISSING = BUSINESS_KEY
+    NO_TIME_LEFT = "no_time_left"
     READY = "ready"
     """Nothing is missing: what ``check`` says of a call that could be sent."""
 
@@ -35,15 +42,18 @@ class Prepared:
     """A call that may be sent: ``shown`` is its record so far, ``real`` the arguments to send.
 
     ``confirmation_required``: only after the customer's recorded yes for exactly this call. ``key``:
-    the idempotency key of a workflow's node, "" for the ledger's own.
+    the idempotency key of a workflow's node, "" for the ledger's own. ``secrets``: secret value ->
+    what is kept in its place. ``tool`` is the tool's configuration.
     """
 
     remote: RemoteTool
     call: LedgerCall
     shown: ToolCall
-    real: Mapping[str, Any]
+    real: Mapping[str, Any] = field(repr=False)
+    tool: ToolConfig
     confirmation_required: bool = False
     key: str = ""
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def of_node(self, node: NodeCall | None) -> "Prepared":
         """Return the call with the key and within the time of the workflow's node it is."""
@@ -72,12 +82,19 @@ class Preparation:
         server = turn.release.find(ToolServerConfig, tool.mcp_server)
         if server is None or not (tool.enabled and server.enabled):
             return _unseen(request, Reason.DISABLED, _("This tool is switched off."), tool)
+        denial = denial_of(turn, request, tool)
+        if denial is not None:
+            return _denied(request, tool, denial)
+        mapped = arguments_map(
+            turn, request.tool, tool, request.arguments, confirmed=bool(request.confirmation)
+        )
         try:
             remote = self._remote(turn, request.tool, tool, server)
+            secrets = self._secrets(turn, mapped)
         except Unbound:
             text = _("The server of this tool has no address or credential in this environment.")
             return _unseen(request, Reason.UNBOUND, text, tool)
-        return self._with_arguments(turn, request, tool, server, remote)
+        return self._with_arguments(turn, request, tool, server, remote, mapped, secrets)
 
     def _with_arguments(
         self,
@@ -86,21 +103,27 @@ class Preparation:
         tool: ToolConfig,
         server: ToolServerConfig,
         remote: RemoteTool,
+        mapped: Mapped,
+        secrets: Mapping[str, str],
     ) -> Prepared | ToolCall:
-        mapped = arguments_map(turn, request.tool, tool, request.arguments)
-        checked = arguments_check(tool, arguments_unmask(tool, mapped.arguments, turn.vault))
+        unmasked = arguments_unmask(tool, mapped.arguments, turn.vault)
+        rules = rules_of(turn.release, request.tool, tool)
+        checked = arguments_check(tool, {**unmasked, **secrets}, rules)
+        marks = {name: secret_mark(mapped.secrets[name]) for name in secrets}
+        known = {n: value for n, value in checked.arguments.items() if n not in secrets}
         shown = ToolCall(
             tool=request.tool,
             server=tool.mcp_server,
-            arguments=arguments_mask(tool, checked.arguments, turn.vault, self.tag_key),
+            arguments={**arguments_mask(tool, known, turn.vault, self.tag_key), **marks},
             status="refused",
-            metadata={"undeclared": list(mapped.undeclared)} if mapped.undeclared else {},
+            metadata=_noted(mapped),
             ordinal=request.ordinal,
-            action=tool.tool_type == "action",
+            action=tool.transactional,
+            agent=request.agent,
         )
-        errors = _errors(tool, mapped.foreign, checked.errors)
+        errors = _errors(tool, mapped.foreign, (*_lost(tool, unmasked), *checked.errors))
         if errors:
-            return _invalid(shown, tool, mapped.arguments, errors)
+            return _invalid(shown, tool, mapped, errors)
         call = LedgerCall(
             kind="tool",
             name=request.tool,
@@ -115,8 +138,20 @@ class Preparation:
             call=call,
             shown=shown,
             real=checked.arguments,
+            tool=tool,
             confirmation_required=tool.confirmation_required,
+            secrets={value: marks[name] for name, value in secrets.items()},
         )
+
+    def _secrets(self, turn: Turn, mapped: Mapped) -> dict[str, str]:
+        """Return argument -> secret value. Raises ``Unbound`` for one that is not set."""
+        found = {}
+        for name, binding in mapped.secrets.items():
+            value = self.secret(turn.bindings.get(f"credential:{binding}", ""))
+            if not value:
+                raise Unbound(binding)
+            found[name] = value
+        return found
 
     def _remote(
         self, turn: Turn, slug: str, tool: ToolConfig, server: ToolServerConfig
@@ -157,6 +192,22 @@ def _errors(
     return (*others, *(error for error in found if error["field"] not in foreign))
 
 
+def _noted(mapped: Mapped) -> dict[str, Any]:
+    """Return what the record says of explicit arguments that were not taken."""
+    noted = {"undeclared": list(mapped.undeclared), "overwritten": list(mapped.overwritten)}
+    return {key: names for key, names in noted.items() if names}
+
+
+def _lost(tool: ToolConfig, arguments: Mapping[str, Any]) -> tuple[Mapping[str, str], ...]:
+    """Return an error for each restricted argument whose value only the tag of is left."""
+    text = _("This value was not kept and has to be given again.")
+    return tuple(
+        field_error(name, tool.args_schema[name], text)
+        for name, value in arguments.items()
+        if tool.args_schema[name].restricted and is_lost(value)
+    )
+
+
 def _unseen(
     request: ToolRequest, reason: str, error: str, tool: ToolConfig | None = None
 ) -> ToolCall:
@@ -167,16 +218,41 @@ def _unseen(
         arguments={},
         status="refused",
         ordinal=request.ordinal,
-        action=tool is not None and tool.tool_type == "action",
+        action=tool is not None and tool.transactional,
+        agent=request.agent,
     )
     return _refuse(shown, reason, error)
+
+
+def _denied(request: ToolRequest, tool: ToolConfig, denial: Denial) -> ToolCall:
+    refused = _unseen(request, denial.reason, denial.message, tool)
+    return _by_policy(
+        replace(refused, field_errors=denial.errors), request.tool, tool.transactional
+    )
+
+
+def _by_policy(refused: ToolCall, slug: str, transactional: bool) -> ToolCall:
+    """Return the refusal as one that the tool's policy is the reason of (platform facts 4.3)."""
+    metadata = {
+        **refused.metadata,
+        "blocked_by_policy": True,
+        "operation_type": "transactional" if transactional else "read_only",
+        "policy_source": f"tool:{slug}",
+    }
+    return replace(refused, metadata=metadata, events=(*refused.events, SKIPPED))
 
 
 def unconfirmed(shown: ToolCall, answer: str = "absent") -> ToolCall:
     """Return the refusal of a call that the customer has not said yes to; ``answer``: why not."""
     text = _("The customer has to confirm this first.")
     refused = _refuse(shown, Reason.CONFIRMATION_REQUIRED, text)
-    return replace(refused, metadata={**refused.metadata, "confirmation": answer})
+    refused = replace(refused, metadata={**refused.metadata, "confirmation": answer})
+    return _by_policy(refused, shown.tool, shown.action)
+
+
+def out_of_time(shown: ToolCall) -> ToolCall:
+    """Return the refusal of a call for which the turn has no time left: it was not sent."""
+    return _refuse(shown, Reason.NO_TIME_LEFT, _("This turn has no time left for tools."))
 
 
 def _refuse(shown: ToolCall, reason: str, error: str) -> ToolCall:
@@ -184,14 +260,11 @@ def _refuse(shown: ToolCall, reason: str, error: str) -> ToolCall:
 
 
 def _invalid(
-    shown: ToolCall,
-    tool: ToolConfig,
-    arguments: Mapping[str, Any],
-    errors: tuple[Mapping[str, str], ...],
+    shown: ToolCall, tool: ToolConfig, mapped: Mapped, errors: tuple[Mapping[str, str], ...]
 ) -> ToolCall:
-    missing = [e["field"] for e in errors if e["field"] not in arguments]
-    only_missing = len(missing) == len(errors) and all(name in tool.requires for name in missing)
-    reason = Reason.MISSING_ARGUMENTS if only_missing else Reason.INVALID_ARGUMENTS
-    text = "; ".join(f"{e['field']}: {e['message']}" for e in errors)
-    refused = _refuse(shown, reason, text)
-    return replace(refused, field_errors=errors)
+    given = {*mapped.arguments, *mapped.foreign}
+    missing = all(e["field"] in tool.args_schema and e["field"] not in given for e in errors)
+    text = "; ".join(f"{e.get('path') or e['field']}: {e['message']}" for e in errors)
+    reason = Reason.MISSING_ARGUMENTS if missing else Reason.INVALID_ARGUMENTS
+    refused = replace(_refuse(shown, reason, text), field_errors=errors)
+    return _by_policy(refused, shown.tool, shown.action) if missing else refused

@@ -1,4 +1,4 @@
-"""Real restricted values go to the tool; everything that is kept sees a stand-in."""
+"""Real restricted values and secrets go to the tool; everything that is kept sees a stand-in."""
 
 import hashlib
 import hmac
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from apps.runtime.canonical import canonical_json
+from apps.runtime.ports import RemoteResult
 from apps.tools.config import ToolConfig
 
 
@@ -40,6 +41,8 @@ def _unmask(value: Any, vault: Mapping[str, str]) -> Any:
         return re.sub(names, lambda found: vault[found.group()], value)
     if isinstance(value, list):
         return [_unmask(item, vault) for item in value]
+    if isinstance(value, Mapping):
+        return {key: _unmask(item, vault) for key, item in value.items()}
     return value
 
 
@@ -52,3 +55,51 @@ def _mask(value: Any, vault: Mapping[str, str], key: str) -> Any:
         return known
     tag = hmac.new(key.encode(), text.encode("utf-8", "surrogatepass"), hashlib.sha256)
     return f"<RESTRICTED:{tag.hexdigest()[:16]}>"
+
+
+_TAG = re.compile(r"<RESTRICTED:[0-9a-f]{16}>")
+
+
+def is_lost(value: Any) -> bool:
+    """Whether ``value`` holds a tag instead of what it stood for: nobody can turn it back."""
+    return _TAG.search(value if isinstance(value, str) else repr(value)) is not None
+
+
+def secret_mark(binding: str) -> str:
+    """Return what is kept in place of the secret that ``binding`` names."""
+    return f"<SECRET:{binding}>"
+
+
+SHORTEST_INSIDE = 4
+"""A shorter secret is only recognised when a text is nothing else."""
+
+
+def result_scrub(result: RemoteResult, secrets: Mapping[str, str]) -> RemoteResult:
+    """Return ``result`` with the marks of ``secrets`` (value -> mark) in place of their values: a
+    server may repeat what it was sent."""
+    if not secrets:
+        return result
+    return RemoteResult(
+        ok=result.ok,
+        result=_scrub(result.result, secrets),
+        error=text_scrub(result.error, secrets),
+        metadata=_scrub(dict(result.metadata), secrets),
+    )
+
+
+def text_scrub(text: str, secrets: Mapping[str, str]) -> str:
+    """Return ``text`` with marks in place of secrets; the longest are looked for first."""
+    for value in sorted(secrets, key=len, reverse=True):
+        if text == value or len(value) >= SHORTEST_INSIDE:
+            text = text.replace(value, secrets[value])
+    return text
+
+
+def _scrub(value: Any, secrets: Mapping[str, str]) -> Any:
+    if isinstance(value, str):
+        return text_scrub(value, secrets)
+    if isinstance(value, list | tuple):
+        return [_scrub(item, secrets) for item in value]
+    if isinstance(value, Mapping):
+        return {text_scrub(str(k), secrets): _scrub(item, secrets) for k, item in value.items()}
+    return value

@@ -132,6 +132,7 @@ def test_seed__mapping__undeclared_arguments_mocks_and_business_defaults_are_dro
         f"{root}.tools.consultar_fatura.map.session_key",
         f"{root}.tools.solicitar_troca.defaults.reason",
         f"{root}.tools.solicitar_troca.defaults.priority",
+        f"{root}.tools.consultar_fatura.extract.mes_referencia",
         f"{root}.tools.consultar_consumo",
     }
 
@@ -485,3 +486,120 @@ def test_literal__template_marks__come_out_as_they_were(text: str) -> None:
 )
 def test_summary__value__is_short_and_hides_secrets(path: str, value: Any, shown: str) -> None:
     assert summary(path, value) == shown
+
+
+POLICY_FILES = {
+    "mcp_servers": "servers: {crm: {endpoint: 'http://127.0.0.1:9/mcp', transport: streamable_http}}",
+    "tools": """
+tools:
+  cancelar_pedido:
+    server: crm
+    tool_type: action
+    confirmation_required: true
+    allowed_channels: [web]
+    retry: {enabled: true, max_attempts: 3, backoff_ms: 100}
+    sla: 99.5 %
+    args_schema:
+      order_id: {type: string, pattern: '^PED-[0-9]+$'}
+      quando: {type: [string, "null"], format: date}
+      itens: {type: array, items: {type: object, required: [sku]}}
+      valor: number
+    requires: [order_id]
+  ver_pedido:
+    mcp_server: crm
+    tool_type: read_only
+    cache: true
+    args_schema: {order_id: string}
+""",
+    "tool_policies": """
+version: 1
+defaults: {operation_type: read_only, require_confirmation: false}
+tools:
+  cancelar_pedido:
+    requires: [motivo]
+    pre_validation: {enabled: true, tool: ver_pedido, fail_open: true}
+    execution: {mode: direct_tool, version: active}
+  ver_pedido: {}
+""",
+    "mcp_parameter_mapping": """
+tools:
+  cancelar_pedido:
+    extract:
+      quando: {from: message, type: string, strategy: date}
+      valor: {from: message, strategy: hybrid, pattern: 'R\\$ (\\d+)', group: 1, description: amount}
+      motivo: {strategy: llm}
+      fora: {strategy: llm}
+""",
+}
+
+
+def test_seed__tool_policies__are_taken_and_defaults_weaken_nothing(tmp_path: Path) -> None:
+    read = in_folder(tmp_path, **POLICY_FILES)
+
+    action = content(read, "tool", "cancelar_pedido")
+    assert (action["tool_type"], action["confirmation_required"]) == ("action", True)
+    assert action["requires"] == ["order_id", "motivo"]
+    assert action["pre_validation"] == {"tool": "ver_pedido", "fail_open": True}
+    assert action["execution"]["mode"] == "direct_tool"
+    assert action["allowed_channels"] == ["web"]
+    assert action["retry"] == {"max_attempts": 3, "backoff_ms": 100}
+    assert action["sla"] == "99.5 %"
+    query = content(read, "tool", "ver_pedido")
+    assert (query["tool_type"], query["mcp_server"], query["cache"]["enabled"]) == (
+        "read_only", "crm", True,
+    )  # fmt: skip
+
+
+def test_seed__argument_schemas__keep_their_rules(tmp_path: Path) -> None:
+    arguments = content(in_folder(tmp_path, **POLICY_FILES), "tool", "cancelar_pedido")[
+        "args_schema"
+    ]
+
+    assert arguments["order_id"]["json_schema"] == {"pattern": "^PED-[0-9]+$"}
+    assert (arguments["quando"]["nullable"], arguments["quando"]["json_schema"]) == (
+        True, {"format": "date"},
+    )  # fmt: skip
+    assert arguments["itens"]["items"] == "object"
+    assert arguments["itens"]["json_schema"] == {"items": {"type": "object", "required": ["sku"]}}
+
+
+def test_seed__extract_blocks__become_extractions_of_declared_arguments(tmp_path: Path) -> None:
+    read = in_folder(tmp_path, **POLICY_FILES)
+
+    extract = content(read, "parameter_mapping", "cancelar_pedido")["extract"]
+    assert {name: how["strategy"] for name, how in extract.items()} == {
+        "quando": "date", "valor": "hybrid", "motivo": "llm",
+    }  # fmt: skip
+    assert (extract["valor"]["pattern"], extract["valor"]["group"]) == (r"R\$ (\d+)", 1)
+    path = "tools.cancelar_pedido.extract"
+    assert ("mcp_parameter_mapping.yaml", f"{path}.fora") in told(read, "dropped")
+    assert ("mcp_parameter_mapping.yaml", f"{path}.motivo") in told(read, "warning")
+
+
+@pytest.mark.parametrize(
+    ("entry", "at"),
+    [
+        ("{strategy: guess}", ".strategy"),
+        ("{strategy: llm, from: session}", ".from"),
+        ("{strategy: regex, pattern: '(?=x)'}", ""),
+        ("{strategy: regex}", ""),
+    ],
+)
+def test_seed__extract_that_cannot_be_meant__is_refused_at_its_place(
+    tmp_path: Path, entry: str, at: str
+) -> None:
+    mapping = f"tools: {{cancelar_pedido: {{extract: {{quando: {entry}}}}}}}"
+
+    with pytest.raises(SourceRefused) as refused:
+        in_folder(tmp_path, **{**POLICY_FILES, "mcp_parameter_mapping": mapping})
+
+    (problem,) = refused.value.problems
+    assert problem.path.startswith("tools.cancelar_pedido")
+    assert problem.path.endswith(at)
+
+
+def test_seed__check_by_a_tool_there_is_not__is_refused(tmp_path: Path) -> None:
+    policies = "tools: {cancelar_pedido: {pre_validation: {enabled: true, tool: nenhuma}}}"
+
+    with pytest.raises(SourceRefused, match="no such tool"):
+        in_folder(tmp_path, **{**POLICY_FILES, "tool_policies": policies})

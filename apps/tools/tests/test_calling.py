@@ -222,18 +222,24 @@ async def test_call__client_says_confirmed__confirmation_is_still_required(said)
     assert transport.calls == []
 
 
-async def test_call__runtime_confirmed_exactly_this_call__it_is_sent():
+async def test_call__recorded_yes_to_exactly_this_call__it_is_sent():
     needs = release(tools={"solicitar_troca": action(confirmation_required=True)})
     confirmed = canonical_json({"order_id": "PED-1", "reason": "defeito"})
-    caller = caller_of(
-        FakeTransport({"solicitar_troca": "done"}),
-        is_confirmed=lambda turn, call: call.arguments == confirmed,
-    )
-    other = ToolRequest("solicitar_troca", {"order_id": "PED-2", "reason": "defeito"})
 
-    done = await caller.call(turn(release=needs), [ASK_EXCHANGE, other])
+    class Recorded:
+        async def use(self, turn, grant):
+            return "granted" if (grant.id, grant.arguments) == ("c1", confirmed) else "mismatch"
 
-    assert [call.status for call in done] == ["ok", "refused"]
+    caller = caller_of(FakeTransport({"solicitar_troca": "done"}), confirmations=Recorded())
+    requests = [
+        ToolRequest("solicitar_troca", {"order_id": order, "reason": "defeito"}, confirmation=given)
+        for order, given in (("PED-1", "c1"), ("PED-2", "c1"), ("PED-3", ""))
+    ]
+
+    done = await caller.call(turn(release=needs), requests)
+
+    assert [call.status for call in done] == ["ok", "refused", "refused"]
+    assert [call.metadata.get("confirmation") for call in done] == [None, "mismatch", "absent"]
 
 
 async def test_call__required_argument_absent_after_mapping__is_named():

@@ -6,9 +6,19 @@ from apps.runtime.config import KindConfig
 from apps.runtime.ports import RemoteResult
 from apps.runtime.release import Release
 from apps.runtime.testing import FakeLedger, FakeTransport, release_of, turn_of
-from apps.runtime.turn import BusinessContext, Caller, Inbound, Turn
+from apps.runtime.turn import BusinessContext, Caller, Inbound, SessionState, Turn
 from apps.tools.calling import ToolCaller
 from apps.tools.config import Argument, ParameterMappingConfig, ToolConfig, ToolServerConfig
+
+AGENT = "atendente"
+
+
+class Agent(KindConfig):
+    """As the kind of that name in another app."""
+
+    kind = "agent"
+    tools: list[str] = []
+
 
 TRUSTED = Caller(principal="crm", may_name_customer=True)
 
@@ -54,7 +64,10 @@ def release(
     mappings: dict[str, Any] | None = None,
     **kinds: Any,
 ) -> Release:
-    """Return the release; ``tools`` and ``mappings`` replace or add entries."""
+    """Return the release; ``tools`` and ``mappings`` replace or add entries.
+
+    Its one agent, ``AGENT``, lists every tool there is unless ``agent`` says otherwise.
+    """
     items: dict[str, dict[str, KindConfig]] = {
         "tool_server": {
             "telecom": ToolServerConfig(endpoint="telecom_url"),
@@ -67,7 +80,9 @@ def release(
             **(mappings or {}),
         },
     }
-    return release_of(**{**items, **kinds})
+    items.update(kinds)
+    items.setdefault("agent", {AGENT: Agent(tools=[*items["tool"], "solicitar_troca"])})
+    return release_of(**items)
 
 
 def turn(
@@ -85,6 +100,7 @@ def turn(
     )  # fmt: skip
     changes.setdefault("release", release())
     changes.setdefault("bindings", BINDINGS)
+    changes.setdefault("session", SessionState(id="1", key="default:agent:s1", agent=AGENT))
     return turn_of(
         "oi", inbound=inbound, business_context=BusinessContext(values=context or {}), **changes
     )

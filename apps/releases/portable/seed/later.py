@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 
 from apps.releases.portable.seed.drafts import Drafts
 from apps.releases.portable.seed.record import Record, as_slug
+from apps.releases.portable.seed.tools import retry_read
 from apps.releases.portable.yaml_source import Source
 
 _PRIVATE = re.compile("auth|token|secret|key|credential", re.I)
@@ -50,6 +51,12 @@ def gateway_tools_merge(source: Source, drafts: Drafts) -> None:
         elif ttl and idempotent is not False:
             cache = {"enabled": True, "ttl_seconds": int(ttl)}
             _merge(tool.content, "cache", cache, record, "cache_ttl_seconds")
+        for field in ("allowed_agents", "allowed_channels", "required_business_keys"):
+            named = record.texts(field)
+            if field == "allowed_agents":
+                named = [as_slug(name) for name in named]
+            _merge(tool.content, field, named or None, record)
+        _merge(tool.content, "retry", retry_read(record) or None, record)
         server = as_slug(record.text("server", "mcp_server"))
         if server and server != tool.content["mcp_server"]:
             record.warn("server", _("Differs from tools.yaml, which counts."))

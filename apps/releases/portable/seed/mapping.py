@@ -29,9 +29,11 @@ def mapping_read(source: Source, drafts: Drafts) -> None:
             "tool": tool.slug,
             "map": _map(record.record("map"), tool, drafts),
             "defaults": _defaults(record.record("defaults"), tool),
+            "extract": _extract(record.record("extract"), tool),
         }
-        record.later("extract", _("Extraction from the message is not built yet."))
-        if content["map"] or content["defaults"]:
+        if not content["extract"]:
+            del content["extract"]
+        if content["map"] or content["defaults"] or "extract" in content:
             drafts.add("parameter_mapping", tool.slug, content, record)
         record.finish()
     body.finish()
@@ -70,6 +72,49 @@ def _defaults(record: Record, tool: Draft) -> dict[str, Any]:
                 )
             found[argument] = value
     return found
+
+
+_STRATEGIES = {
+    "regex": "regex", "pattern": "regex", "llm": "llm", "hybrid": "hybrid", "date": "date",
+    "month_name_pt": "month_name_pt", "amount": "amount", "money": "amount",
+}  # fmt: skip
+
+
+def _extract(record: Record, tool: Draft) -> dict[str, Any]:
+    """Take how arguments are read in the message; types are the arguments' own."""
+    found: dict[str, Any] = {}
+    for argument in record.fields:
+        if argument not in tool.content["args_schema"]:
+            reason = _("%(tool)s declares no argument '%(argument)s'.")
+            record.drop(argument, reason % {"tool": tool.slug, "argument": argument})
+            continue
+        one = record.record(argument)
+        if one.text("from", default="message") != "message":
+            one.refuse("from", _("Only the message is read."))
+        content = _extraction(one)
+        if content is not None:
+            found[argument] = content
+        if argument in tool.content["requires"]:
+            record.warn(argument, _("Required: read only while the customer is asked for it."))
+        one.finish()
+    return found
+
+
+def _extraction(record: Record) -> dict[str, Any] | None:
+    pattern = record.text("pattern", "regex")
+    named = record.text("strategy", default="regex" if pattern else "llm").strip().lower()
+    group, hint = record.number("group"), record.text("description")
+    record.take("type")
+    if named not in _STRATEGIES:
+        record.refuse("strategy", _("Unknown strategy."))
+        return None
+    content: dict[str, Any] = {"strategy": _STRATEGIES[named]}
+    if content["strategy"] in ("regex", "hybrid"):
+        content["pattern"] = pattern
+        content["group"] = int(group) if group is not None else 0
+    if hint:
+        content["description"] = hint
+    return content
 
 
 def _global(record: Record, drafts: Drafts) -> dict[str, Any]:

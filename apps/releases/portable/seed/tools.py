@@ -59,6 +59,7 @@ def _tool(name: str, record: Record, drafts: Drafts) -> None:
         "selection_keywords": record.texts("selection_keywords"),
     }
     _switches(content, name, record, confirmed)
+    _limits(content, record, policy)
     cache = _cache(record, policy)
     if cache and content["tool_type"] == "action":
         record.warn("cache", _("Answers of actions are never reused; left out."))
@@ -67,9 +68,37 @@ def _tool(name: str, record: Record, drafts: Drafts) -> None:
     drafts.add("tool", name, content, record, label=record.text("label", "title"))
     policy.finish()
     record.drop("version", _("Revisions carry the version."))
-    record.later("sla", _("There is no field for it yet."))
     record.later("response", _("Presentation by renderers is not built yet."))
     record.finish()
+
+
+def _limits(content: dict[str, Any], record: Record, policy: Record) -> None:
+    """Take who may call the tool, where from, about whom, and how often again."""
+    for field in ("allowed_agents", "allowed_channels", "required_business_keys"):
+        named = list(dict.fromkeys([*record.texts(field), *policy.texts(field)]))
+        if named:
+            content[field] = [as_slug(n) for n in named] if field == "allowed_agents" else named
+    if retry := retry_read(record):
+        content["retry"] = retry
+    if sla := record.text("sla"):
+        content["sla"] = sla
+
+
+def retry_read(record: Record) -> dict[str, int]:
+    """Return the retry policy that ``record`` declares; switched off is one attempt."""
+    declared = record.take("retry")
+    if not isinstance(declared, dict):
+        if declared is not None:
+            record.refuse("retry", _("Expected a map of fields."))
+        return {}
+    retry = Record(record.source, f"{record.path}.retry", declared, record.report)
+    enabled = retry.flag("enabled")
+    attempts, pause = retry.number("max_attempts"), retry.number("backoff_ms")
+    retry.finish()
+    if enabled is False:
+        return {"max_attempts": 1}
+    found = {"max_attempts": attempts, "backoff_ms": pause}
+    return {field: int(value) for field, value in found.items() if value is not None}
 
 
 def _switches(content: dict[str, Any], name: str, record: Record, confirmed: bool | None) -> None:
@@ -127,18 +156,33 @@ def _arguments(record: Record) -> tuple[dict[str, Any], list[str]]:
         if isinstance(declared, str) or declared is None:
             declared = {"type": declared or "string"}
         one = Record(record.source, path, declared, record.report)
-        if one.flag("required"):
+        if not isinstance(one.fields.get("required"), list) and one.flag("required"):
             required.append(argument)
         arguments[argument] = _argument(one)
     return arguments, required
 
 
+# What a JSON schema says beyond a type; the validation of arguments reads it as it stands.
+_RULES = (
+    "format", "pattern", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum",
+    "exclusiveMaximum", "multipleOf", "minItems", "maxItems", "uniqueItems", "properties",
+    "additionalProperties", "patternProperties",
+)  # fmt: skip
+
+
 def _argument(record: Record) -> dict[str, Any]:
+    nullable = _or_null(record)
     declared = record.text("type", default="string").strip().lower()
     if declared not in _TYPES:
         record.warn("type", _("Unknown type; taken as text."))
     content: dict[str, Any] = {"type": _TYPES.get(declared, "string")}
+    if nullable:
+        content["nullable"] = True
+    _rules(content, record)
     for field, value in (
+        ("source", record.text("source")),
+        ("constant", record.text("constant")),
+        ("secret", record.text("secret")),
         ("description", record.text("description")),
         ("label", record.text("label", "title")),
         ("user_prompt", record.text("user_prompt")),
@@ -149,6 +193,31 @@ def _argument(record: Record) -> dict[str, Any]:
             content[field] = value
     record.finish()
     return content
+
+
+def _or_null(record: Record) -> bool:
+    """Return whether null is taken; a type that is a list with "null" becomes its other entry."""
+    declared = record.fields.get("type")
+    nullable = bool(record.flag("nullable"))
+    if isinstance(declared, list) and len(declared) == 2 and "null" in declared:
+        [record.fields["type"]] = [entry for entry in declared if entry != "null"]
+        return True
+    return nullable
+
+
+def _rules(content: dict[str, Any], record: Record) -> None:
+    rules = {name: value for name in _RULES if (value := record.take(name)) is not None}
+    if content["type"] == "object" and isinstance(needed := record.fields.get("required"), list):
+        record.taken.add("required")
+        rules["required"] = needed
+    items = record.take("items")
+    kind = items.get("type") if isinstance(items, dict) else items
+    if isinstance(kind, str) and _TYPES.get(kind) not in (None, "array"):
+        content["items"] = _TYPES[kind]
+    if isinstance(items, dict) and set(items) - {"type"}:
+        rules["items"] = items
+    if rules:
+        content["json_schema"] = rules
 
 
 def _cache(record: Record, policy: Record) -> dict[str, Any]:
@@ -187,21 +256,61 @@ def policies_merge(source: Source, drafts: Drafts) -> None:
             )
             continue
         _policy(tool.content, record, defaults)
-        record.later("pre_validation", _("Pre-validation is not built yet."))
-        record.later("execution", _("Workflows are not built yet."))
+        _checked(tool.content, record, drafts)
+        _carried_out(tool.content, record, drafts)
         record.finish()
     defaults.finish()
     root.finish()
 
 
 def _policy(content: dict[str, Any], record: Record, defaults: Record) -> None:
-    kind = record.text("operation_type") or defaults.text("operation_type")
+    """Take type, confirmation and required arguments. What holds for every tool never weakens one:
+    it makes no query of a declared action and drops no confirmation."""
+    kind = record.text("operation_type")
+    general = defaults.text("operation_type")
+    if kind or general in _ACTION_TYPES:
+        content["tool_type"] = "action" if (kind or general) in _ACTION_TYPES else "read_only"
     confirmed = record.flag("require_confirmation", "confirmation_required")
-    if kind:
-        content["tool_type"] = "action" if kind in _ACTION_TYPES else "read_only"
+    always = defaults.flag("require_confirmation", "confirmation_required")
     if confirmed is not None:
         content["confirmation_required"] = confirmed
+    elif always and content["tool_type"] == "action":
+        content["confirmation_required"] = True
+    if content["tool_type"] == "action" and content.pop("cache", None):
+        record.warn("", _("Answers of actions are never reused; left out."))
     for argument in record.texts("requires"):
         content["args_schema"].setdefault(argument, {"type": "string"})
         if argument not in content["requires"]:
             content["requires"].append(argument)
+
+
+def _checked(content: dict[str, Any], record: Record, drafts: Drafts) -> None:
+    check = record.record("pre_validation")
+    enabled, tool, open_ = (
+        check.flag("enabled"),
+        as_slug(check.text("tool")),
+        check.flag("fail_open"),
+    )
+    check.finish()
+    if enabled is False or not tool:
+        return
+    if tool not in drafts.of("tool"):
+        record.refuse("pre_validation", _("tools.yaml has no such tool."))
+        return
+    content["pre_validation"] = {"tool": tool, "fail_open": bool(open_)}
+
+
+def _carried_out(content: dict[str, Any], record: Record, drafts: Drafts) -> None:
+    execution = record.record("execution")
+    mode, workflow = (
+        execution.text("mode", default="direct_tool"),
+        as_slug(execution.text("workflow")),
+    )
+    execution.drop("version", _("A release pins the workflow."))
+    execution.finish()
+    if mode == "workflow" and workflow in drafts.of("workflow"):
+        content["execution"] = {"mode": "workflow", "workflow": workflow}
+    elif mode == "workflow":
+        record.warn("execution", _("No such workflow was imported; the tool is called directly."))
+    elif mode != "direct_tool":
+        record.warn("execution", _("Unknown mode; the tool is called directly."))
