@@ -34,7 +34,9 @@ from apps.runtime.release import Release
 from apps.runtime.turn import Turn
 from apps.tools.cache_services import DatabaseAnswers
 from apps.tools.calling import ToolCaller
+from apps.tools.contracts.refreshing import changed_noticed
 from apps.tools.oauth.source import OAuthTokens
+from apps.tools.transports.changes import Changed, nobody
 from apps.tools.transports.dispatch import Transports
 from apps.tools.workflows.adapters import DatabaseWorkflows
 from apps.tools.workflows.engine import Workflows
@@ -54,11 +56,17 @@ def tenant_secret(tenant_slug: str, name: str) -> str:
     return secret(secret_variable(tenant_slug, name))
 
 
-def tool_transport() -> Transports:
-    """Return what speaks to tool servers, for the event loop it is made on; named by ``TOOL_TRANSPORT``."""
+def tool_transport(on_changed: Changed = nobody) -> Transports:
+    """Return what speaks to tool servers, for the event loop it is made on; named by ``TOOL_TRANSPORT``.
+
+    ``on_changed`` is told of a server whose tools changed.
+    """
     allowed = AllowList.of(settings.TOOL_ALLOW_PRIVATE)
     return Transports(
-        allowed=allowed, programs=settings.STDIO_PROGRAMS, tokens=OAuthTokens(allowed)
+        allowed=allowed,
+        programs=settings.STDIO_PROGRAMS,
+        tokens=OAuthTokens(allowed),
+        on_changed=on_changed,
     )
 
 
@@ -91,7 +99,7 @@ def build() -> tuple[Pipeline, Callable[[], Coroutine[Any, Any, None]]]:
     ledger = DatabaseLedger()
     confirmations = DatabaseConfirmations()
     runs = DatabaseWorkflows()
-    transports = tool_transport()
+    transports = tool_transport(changed_noticed)
     providers = Providers()
     tools = tool_caller(transports, ledger, confirmations, runs)
     pipeline = turn_pipeline(

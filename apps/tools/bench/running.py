@@ -293,7 +293,7 @@ class _Watched:
                 name: HIDDEN if _is_hidden(config, name) else value
                 for name, value in arguments.items()
             },
-            "credential": HIDDEN if tool.credential else "",
+            **({"credential": HIDDEN} if tool.credential else {}),
             "idempotency_key": key,
             "timeout_seconds": tool.timeout_seconds,
             "attempts": self.attempts,

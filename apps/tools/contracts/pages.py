@@ -334,7 +334,7 @@ def _held_shown(row: ToolQuarantine) -> dict[str, Any]:
         "row": row,
         "changes": shown_changes(PinnedContract, quarantine_diff(row)),
         "affected": [
-            {"kind": kind_label(u["kind"]), "url": slug_link(u["kind"], u["slug"]), **u}
+            {**u, "kind": kind_label(u["kind"]), "url": slug_link(u["kind"], u["slug"])}
             for u in json.loads(row.affected)
         ],
         "notes": [_(text) % words for text, words in json.loads(row.notes)],

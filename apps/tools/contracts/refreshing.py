@@ -9,11 +9,16 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from apps.runtime.ports import RemoteTool, ToolTransport, ToolUnavailable
-from apps.tenants.scope import tenant_transaction
+from apps.tenants.scope import tenant_scope, tenant_transaction
 from apps.tenants.threads import in_thread
 from apps.tools.contracts.hashing import Contract, Unreadable, contracts_listed
 from apps.tools.contracts.selectors import server_remote
-from apps.tools.contracts.services import Refreshed, refresh_failed, refresh_store
+from apps.tools.contracts.services import (
+    Refreshed,
+    refresh_failed,
+    refresh_store,
+    server_changed,
+)
 
 
 class ClosableTransport(ToolTransport, Protocol):
@@ -84,3 +89,13 @@ def _remote(server: str, environment: str) -> RemoteTool | None:
 
 def _since(started: float) -> int:
     return round((time.perf_counter() - started) * 1000)
+
+
+async def changed_noticed(tenant: str, server: str) -> None:
+    """Note that ``server`` told a turn's connection of a changed list; ``tenant``: its primary key."""
+
+    def note() -> None:
+        with tenant_scope(int(tenant)):
+            server_changed(server=server)
+
+    await in_thread(note)

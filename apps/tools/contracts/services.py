@@ -23,7 +23,7 @@ from apps.releases.changes.services import (
 )
 from apps.releases.changes.states import DRAFT, OPEN
 from apps.releases.content import InvalidContent, slug_is_valid
-from apps.releases.models import ConfigItem
+from apps.releases.models import ConfigItem, Deployment
 from apps.releases.services import configuration_locked
 from apps.runtime.canonical import canonical_json
 from apps.tenants.scope import tenant_transaction
@@ -125,9 +125,13 @@ def refresh_store(
 
 
 def server_changed(*, server: str) -> None:
-    """Note that a server said its list changed: the next chore asks it again, in every environment."""
+    """Note that a server said its list changed: the next chore asks it again, in every environment
+    that runs something."""
+    now = timezone.now()
     with tenant_transaction():
-        ServerState.objects.filter(server=server, changed_at=None).update(changed_at=timezone.now())
+        for environment in Deployment.objects.values_list("environment", flat=True):
+            _state(server, environment)
+        ServerState.objects.filter(server=server, changed_at=None).update(changed_at=now)
 
 
 def _state(server: str, environment: str) -> ServerState:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
@@ -20,6 +21,7 @@ from apps.tools.config import ToolConfig
 from apps.tools.contract_models import SeenTool, ServerState, ToolQuarantine
 from apps.tools.contracts.chores import tools_due
 from apps.tools.contracts.hashing import pin_holds
+from apps.tools.contracts.refreshing import changed_noticed
 from apps.tools.contracts.selectors import (
     UnknownServer,
     quarantine_diff,
@@ -351,6 +353,18 @@ def test_chore__asks_what_is_due__and_nothing_twice(crm, settings):
     settings.TOOLS_REFRESH_SECONDS = 0
     tools_due(now + timedelta(days=2))
     assert ServerState.objects.get().checked_at == again.checked_at
+
+
+def test_notice__of_a_server_that_was_never_asked__has_it_asked(crm, world, settings):
+    settings.TOOLS_REFRESH_SECONDS = 0
+    tools_due(timezone.now())
+    assert not ServerState.objects.exists()
+    async_to_sync(changed_noticed)(str(world.acme.pk), "crm")
+    assert ServerState.objects.get().changed_at is not None
+    crm.offer(CHANGES["enum"][0], BLOCK)
+    tools_due(timezone.now())
+    assert ToolQuarantine.objects.get().tool == "consultar_saldo"
+    assert ServerState.objects.get().changed_at is None
 
 
 def test_chore__finding_a_drift__drafts_as_nobody_in_person(crm):
