@@ -64,7 +64,10 @@ def main() -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     for line in sys.stdin:
         message = json.loads(line)
-        if "id" in message and "method" in message:
+        if (message.get("params") or {}).get("name") == "invalid":
+            error = {"code": -32600, "message": "Invalid request"}
+            say({"jsonrpc": "2.0", "id": message["id"], "error": error})
+        elif "id" in message and "method" in message:
             result = answer(message["method"], message.get("params") or {})
             say({"jsonrpc": "2.0", "id": message["id"], "result": result})
     while stubborn:

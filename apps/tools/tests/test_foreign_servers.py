@@ -6,6 +6,8 @@ a release, as a turn does it.
 """
 
 import http.server
+import subprocess
+import sys
 import threading
 from dataclasses import replace
 
@@ -13,8 +15,9 @@ import pytest
 
 from apps.runtime.ports import RemoteTool, ToolRequest, ToolUnavailable
 from apps.tools.config import Argument, ToolConfig, ToolServerConfig
-from apps.tools.tests.foreign import everything, installed, programs
-from apps.tools.tests.servers import LOCAL
+from apps.tools.tests import conformance_client
+from apps.tools.tests.foreign import NODE, SCRIPTS, everything, installed, programs
+from apps.tools.tests.servers import LOCAL, ROOT
 from apps.tools.tests.world import caller_of, release, turn
 from apps.tools.transports.dispatch import Transports
 
@@ -255,3 +258,24 @@ async def test_memory_from_npm__called__what_was_told_is_found_again(transports)
 
     assert graph.result == {"entities": [entity], "relations": []}
     assert len(tools) == 9
+
+
+# -- the suite of the protocol's authors -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("scenario", "checks"), [("initialize", 1), ("tools_call", 1), ("sse-retry", 3)]
+)
+def test_conformance__client_scenario__the_suite_says_that_it_passed(tmp_path, scenario, checks):
+    client = f"{sys.executable} -m {conformance_client.__name__}"
+
+    done = subprocess.run(
+        [
+            NODE, SCRIPTS / "conformance", "client", "--scenario", scenario, "--timeout", "60000",
+            "--output-dir", tmp_path, "--command", client,
+        ],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert f"Passed: {checks}/{checks}, 0 failed, 0 warnings" in done.stdout + done.stderr
+    assert done.returncode == 0

@@ -240,6 +240,39 @@ async def test_call__server_wants_mirrored_headers__is_listed_again_and_asked_on
     assert (server.count("tools/call"), server.count("tools/list")) == (2, 2)
 
 
+# -- the same name on two servers --------------------------------------------------------------
+
+
+async def test_caller__two_servers_with_a_tool_of_one_name__each_call_goes_to_its_own(connect):
+    servers = {host: FakeMcp(text(f"sent by {host}")) for host in ("crm.test", "marketing.test")}
+
+    async def by_host(request: httpx2.Request) -> httpx2.Response:
+        return await servers[request.url.host](request)
+
+    world = release(
+        tools={
+            "crm__send_email": ToolConfig(mcp_server="crm", remote_name="send_email"),
+            "marketing__send_email": ToolConfig(mcp_server="marketing", remote_name="send_email"),
+        },
+        tool_server={
+            "crm": ToolServerConfig(endpoint="crm_url"),
+            "marketing": ToolServerConfig(endpoint="marketing_url"),
+        },
+    )
+    bindings = {
+        "address:crm_url": "http://crm.test/mcp",
+        "address:marketing_url": "http://marketing.test/mcp",
+    }
+    requests = [ToolRequest("marketing__send_email"), ToolRequest("crm__send_email")]
+
+    done = await caller_of(connect(by_host)).call(turn(release=world, bindings=bindings), requests)
+
+    assert [(call.server, call.result) for call in done] == [
+        ("marketing", "sent by marketing.test"),
+        ("crm", "sent by crm.test"),
+    ]
+
+
 # -- lists -------------------------------------------------------------------------------------
 
 

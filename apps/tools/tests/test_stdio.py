@@ -78,7 +78,20 @@ async def test_call__name_nobody_registered__is_refused_and_nothing_is_started(r
     for name in ("other", "/bin/sh", "fake; true", ""):
         with pytest.raises(ToolUnavailable, match="STDIO_PROGRAMS") as refused:
             await ask(running(), address=name)
-        assert refused.value.sent is False
+        assert (refused.value.sent, refused.value.code) == (False, "forbidden_address")
+
+
+async def test_call__refused_as_invalid__the_program_and_the_calls_on_it_go_on(running):
+    transports = running()
+    pid = (await ask(transports, "pid")).result["pid"]
+
+    slow = asyncio.create_task(ask(transports, "echo", {"n": 1}))
+    with pytest.raises(ToolUnavailable) as refused:
+        await ask(transports, "invalid")
+
+    assert (refused.value.sent, refused.value.code) == (False, "broken")
+    assert (await slow).result == {"n": 1}
+    assert (await ask(transports, "pid")).result["pid"] == pid
 
 
 async def test_call__environment__is_what_was_registered_and_no_secret(running, monkeypatch):

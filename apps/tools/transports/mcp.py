@@ -84,8 +84,9 @@ class Channel:
 
     wire: Callable[[Notified], Wire]
     http: httpx2.AsyncClient | None = None
-    handshake_first: bool = True
-    """Kept channels are the older protocol's own: some of their servers never answer a discovery."""
+    kept: bool = True
+    """It stays open, and others' calls are on it. Such channels are the older protocol's own: some of
+    their servers never answer a discovery, so the handshake comes first."""
 
 
 class McpConnection:
@@ -124,6 +125,12 @@ class McpConnection:
         """Drop ``session``; the next call negotiates anew (field case 10.1)."""
         if session is not None and self._session is session:
             self._drop()
+
+    def refused(self, session: ClientSession | None) -> None:
+        """A request was refused unread: another server may be there now. Where the channel is kept
+        there is none, and other calls are on it."""
+        if not self._channel.kept:
+            self.forget(session)
 
     async def list_tools(self, session: ClientSession) -> list[Tool]:
         """Return every page of the server's tools (field case 10.3).
@@ -166,7 +173,7 @@ class McpConnection:
         try:
             await wire.start()
             session = ClientSession(dispatcher=wire, client_info=_CLIENT)
-            await _negotiate(session, handshake_first=self._channel.handshake_first)
+            await _negotiate(session, handshake_first=self._channel.kept)
             await self.list_tools(session)
         except BaseException:
             self._later(wire.aclose())
@@ -331,7 +338,7 @@ class McpTransport:
                 failure = _failure(error)
                 if isinstance(failure, ToolUnavailable):
                     if not failure.sent:
-                        server.forget(session)
+                        server.refused(session)
                     if session is None:
                         failure.sent = False
                 raise failure from error
@@ -353,13 +360,13 @@ class McpTransport:
 
         if remote.transport == "sse":
             return Channel(sse, http)
-        return Channel(post, http, handshake_first=False)
+        return Channel(post, http, kept=False)
 
     def _program_channel(self, remote: RemoteTool) -> Channel:
         program = self._programs.get(remote.address)
         if program is None:
             text = "No program of this name is registered; an operator does it by STDIO_PROGRAMS."
-            raise ToolUnavailable(text, sent=False)
+            raise ToolUnavailable(text, sent=False, code="forbidden_address")
         supervisor = Supervisor()
         return Channel(
             lambda notified: StdioWire(
