@@ -194,9 +194,7 @@ def accepted(place: Place, number: int) -> Release:
     with tenant_transaction(place.tenant):
         request = ChangeRequest.objects.get(number=number)
         assert request.author == OLGA
-        request_describe(
-            request=request, actor=OLGA, declared_risk="weakening", environment="staging"
-        )
+        request_describe(request=request, actor=OLGA, environment="staging")
         request.refresh_from_db()
         request = request_submit(request=request, actor=OLGA)
         findings = [

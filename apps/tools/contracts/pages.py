@@ -181,7 +181,7 @@ class ServerPages(DriftShown):
         if isinstance(asked, HttpResponse):
             return asked
         slug, key, environment, _author = asked
-        remote = await in_transaction(server_remote, slug, environment)
+        remote = await in_transaction(server_remote, slug, environment, actor_of(request))
         if remote is None:
             said = (messages.ERROR, _("The environment has no address or no credential for it."))
         else:

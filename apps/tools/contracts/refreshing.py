@@ -49,7 +49,7 @@ async def server_refresh_async(
     a server that cannot be reached is in the answer.
     """
     where: dict[str, Any] = {"server": server, "environment": environment}
-    remote = await in_thread(_remote, server, environment)
+    remote = await in_thread(_remote, server, environment, actor)
     if remote is None:
         text = "The environment has no address or no credential for this server."
         return await in_thread(refresh_failed, **where, error=text, code="unbound", state="unbound")
@@ -82,9 +82,9 @@ async def tools_fetch(remote: RemoteTool) -> list[Contract]:
     return contracts_listed(listed)
 
 
-def _remote(server: str, environment: str) -> RemoteTool | None:
+def _remote(server: str, environment: str, actor: str) -> RemoteTool | None:
     with tenant_transaction():
-        return server_remote(server, environment)
+        return server_remote(server, environment, actor)
 
 
 def _since(started: float) -> int:

@@ -128,10 +128,10 @@ def server_config(server: str, environment: str) -> ToolServerConfig:
     return found
 
 
-def server_remote(server: str, environment: str) -> RemoteTool | None:
+def server_remote(server: str, environment: str, principal: str = "") -> RemoteTool | None:
     """Return how to reach a server, ``None`` when the environment has no address or secret for it.
 
-    Raises ``UnknownServer``.
+    ``principal``: who asks, for a server where everybody signs in. Raises ``UnknownServer``.
     """
     config = server_config(server, environment)
     try:
@@ -141,6 +141,7 @@ def server_remote(server: str, environment: str) -> RemoteTool | None:
             tenant=str(current_tenant_id()),
             bindings=bindings_load(current_tenant_id(), environment, CURRENT),
             secret=secrets_of_tenant(),
+            principal=principal,
             environment=environment,
         )
     except remotes.Unbound:

@@ -15,10 +15,12 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext as _
 
 from apps.releases.change_models import ChangeRequest
+from apps.releases.changes.policy import RISKS
 from apps.releases.changes.services import (
     ChangeRefused,
     comment_add,
     patch_save,
+    request_describe,
     request_open,
 )
 from apps.releases.changes.states import DRAFT, OPEN
@@ -269,6 +271,7 @@ class _Refresh:
             row.request = request
             self._patch(pins, row, request)
             row.save()
+            _risk_declared(request, self.author)
         return request.number if request else None
 
     def _draft(self) -> ChangeRequest:
@@ -316,6 +319,13 @@ def _notes_of_mappings(slug: str, gone: list[str]) -> list[Note]:
     ]
 
 
+def _risk_declared(request: ChangeRequest, actor: str) -> None:
+    """Declare what the changes are: nobody wrote them who could say something milder."""
+    request.refresh_from_db()
+    if RISKS.index(request.risk) > RISKS.index(request.declared_risk):
+        request_describe(request=request, actor=actor, declared_risk=request.risk)
+
+
 # -- taking over -------------------------------------------------------------------------------
 def tools_take(*, server: str, environment: str, names: Sequence[str], actor: str) -> ChangeRequest:
     """Put tools as a server lists them into one new draft: unknown ones are added, known ones pinned.
@@ -355,6 +365,7 @@ def tools_take(*, server: str, environment: str, names: Sequence[str], actor: st
             patch_save(
                 actor=actor, kind=ToolConfig.kind, slug=slug, content=content, request=request
             )
+        _risk_declared(request, actor)
         for row in quarantines_open().filter(
             environment=environment, server=server, tool__in=list(contents)
         ):
