@@ -4,7 +4,9 @@ import json
 
 import pytest
 
+from apps.agents.config import AgentConfig, Delegate
 from apps.agents.delegation.desk import plain_text
+from apps.agents.delegation.functions import function_name
 from apps.agents.delegation.wording import without_names
 from apps.agents.tests.builders import Tools
 from apps.agents.tests.delegation_world import (
@@ -257,3 +259,11 @@ async def test_second_attempt__budget_begins_anew_and_ordinals_go_on():
     assert [r.ordinal for r in model.requests] == list(range(6))
     assert "corrija" in model.of("main")[2].messages[0].content
     assert "corrija" not in model.of("expert")[1].messages[0].content
+
+
+def test_names__of_agents_no_provider_allows__are_made_wire_safe():
+    agent = AgentConfig(prompt="p", consult_prefix="consultar_")
+    consulted = Delegate(kind="consult", agent="crm.mail:x")
+    assert function_name(agent, consulted) == "consultar_crm_mail_x"
+    assert function_name(agent, Delegate(kind="scoped", agent="a.b")) == "delegate_a_b"
+    assert len(function_name(agent, Delegate(kind="consult", agent="x" * 120))) == 64

@@ -19,8 +19,9 @@ from apps.agents.tests.delegation_world import (
     world,
 )
 from apps.runtime.dialogue import Dialogue, SubConversation
-from apps.runtime.ports import ModelFailed
-from apps.runtime.turn import ChatMessage, ToolCall
+from apps.runtime.outcomes import Blocked
+from apps.runtime.ports import ModelFailed, ModelReply
+from apps.runtime.turn import ChatMessage, Draft, ToolCall
 
 REQUEST, END = "request_specialist_sub_conversation", "end_specialist_sub_conversation"
 ASKS = calls((REQUEST, {"specialist_role": "acordo", "initial_context": "Quer parcelar."}),
@@ -464,3 +465,34 @@ async def test_coordinator__repeating_what_the_specialist_said__is_cut():
     model = Voices(negociador=[ENDS], main=["Em quantas vezes? Fechado em três parcelas."])
     turn = await step(model)(during(trio()))
     assert turn.draft.text == "Fechado em três parcelas."
+
+
+async def test_filter__of_the_specialists_answer__ends_the_turn_in_the_operators_words():
+    filtered = ModelReply(text="x", finish_reason="content_filter")
+    model = Voices(negociador=[filtered], main=[])
+    turn = await step(model, refusal_for=lambda turn: "não posso")(during(trio()))
+    assert turn.outcome == Blocked(text="não posso", code="CONTENT_FILTER")
+    assert len(model.requests) == 1
+
+
+async def test_prepared__in_the_specialists_part__is_the_runtimes_question():
+    class Checking(Tools):
+        async def check(self, turn, request):
+            assert (turn.route.agent, request.agent) == ("negociador", "negociador")
+            return ToolCall(
+                request.tool, "s", request.arguments, "refused",
+                metadata={"reason": "confirmation_required"},
+            )  # fmt: skip
+
+    class Transactions:
+        async def propose(self, turn, call):
+            assert call.agent == "negociador"
+            question = Draft("Confirma?", "negociador", outcome="waiting_confirmation")
+            return turn.evolve(prepared=question)
+
+    release = trio(negociador={"tools": ["cancelar"]})
+    model = Voices(main=[ASKS], negociador=[calls(("cancelar", ""), text="Feito!")])
+    turn = await step(model, Checking(), transactions=Transactions())(said(release))
+    assert (turn.draft.text, turn.draft.agent) == ("Confirma?", "negociador")
+    assert turn.dialogue.sub_conversation.agent == "negociador"
+    assert turn.route.agent == "main"

@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 import traceback
+from dataclasses import replace
 from email.utils import formatdate
 
 import httpx2
@@ -589,3 +590,28 @@ def test_clients__of_a_closed_loop__are_not_used_again_and_do_not_pile_up(server
 
     assert [asyncio.run(ask()) for _ in range(3)] == ["ééé"] * 3
     assert len(provider._clients) == 0
+
+
+@pytest.mark.parametrize("shape", ["tools", "plain"])
+async def test_shape__of_the_profile__is_what_the_server_gets(shape):
+    server = Server(sse(chunk({"content": "R$ 10"}), STOP, USAGE))
+    asked = ModelToolCall("e0", "consultar", "{}")
+    messages = (
+        ModelMessage("system", "s"), ModelMessage("user", "oi"),
+        ModelMessage("assistant", "", tool_calls=(asked,)),
+        ModelMessage("tool", '{"ok":true}', tool_call_id="e0", name="consultar"),
+    )  # fmt: skip
+    tool = {"type": "function", "function": {"name": "consultar", "parameters": {}}}
+    whole = call(messages=messages, tools=(tool,))
+    profile = replace(whole.profile, message_shape=shape)
+    await server.provider.complete(replace(whole, profile=profile))
+    [body] = server.bodies
+    roles = [message["role"] for message in body["messages"]]
+    if shape == "tools":
+        assert roles == ["system", "user", "assistant", "tool"]
+        assert body["messages"][2]["tool_calls"][0]["id"] == body["messages"][3]["tool_call_id"]
+        assert body["tools"] == [tool]
+    else:
+        assert roles == ["system", "user"]
+        assert body["messages"][1]["content"].endswith('consultar: {"ok":true}')
+        assert "tools" not in body
