@@ -47,7 +47,7 @@ async def said(
     *,
     customer: str = "12345",
     find: Any = agent_class,
-) -> Turn:
+) -> Any:
     """Return the turn that ``text`` becomes: the whole pipeline, the real server, no model."""
     settings.AGENT_CLASSES = {"financeiro": "examples.agents.financeiro.FinanceiroAgent"}
     business = {"customer_key": customer} if customer else {}

@@ -102,12 +102,12 @@ class Run:
             **ports,
         )
 
-    async def __call__(self) -> Turn:
+    async def __call__(self) -> Any:
         agent = self.turn.release.get(AgentConfig, "billing")
         return await self.runner(self.turn, "billing", agent)
 
 
-async def saying(function: Any, turn: Turn | None = None, **ports: Any) -> Turn:
+async def saying(function: Any, turn: Turn | None = None, **ports: Any) -> Any:
     return await Run(function, turn, **ports)()
 
 

@@ -47,15 +47,20 @@ def contents(config_class: type[KindConfig]) -> st.SearchStrategy[Any]:
 def _workflows(draw: st.DrawFn) -> dict[str, Any]:
     """Yield workflows of nodes in a row: any contents would hardly ever be a way through."""
     ids = draw(
-        st.lists(st.from_regex(r"[a-z_][a-z0-9_]{0,8}\Z"), min_size=1, max_size=4, unique=True)
+        st.lists(
+            st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True),
+            min_size=1,
+            max_size=3,
+            unique=True,
+        )
     )
     literals = st.dictionaries(
-        FILLED, PROSE.filter(lambda text: not text.startswith("$")), max_size=3
+        FILLED, PROSE.filter(lambda text: not text.startswith("$")), max_size=2
     )
     nodes = []
     for place, name in enumerate(ids):
         later = st.sampled_from(["", *ids[place + 1 :]])
-        node = {"id": name, "next": "".join(ids[place + 1 : place + 2])}
+        node: dict[str, Any] = {"id": name, "next": "".join(ids[place + 1 : place + 2])}
         if draw(st.booleans()):
             node |= {"tool": draw(SLUG), "params": draw(literals), "on_failure": draw(later)}
             node |= {
@@ -65,7 +70,7 @@ def _workflows(draw: st.DrawFn) -> dict[str, Any]:
         if draw(st.booleans()):
             node |= {"when": f"$.input.x == {draw(st.integers())}", "otherwise": draw(later)}
         if draw(st.booleans()) or not (node.get("tool") or node.get("when")):
-            values = draw(st.lists(FILLED, max_size=3))
+            values = draw(st.lists(FILLED, max_size=2))
             node["pause"] = {
                 "key": "k",
                 "question": "?",

@@ -6,6 +6,7 @@ from pydantic import ValidationError
 from apps.tools.config import WorkflowConfig
 from apps.tools.workflows.paths import (
     BadPath,
+    Path,
     condition_parse,
     path_parse,
     places,
@@ -84,9 +85,15 @@ def test_node__of_a_name_that_no_path_could_have__is_refused():
     assert "id" in errors({"id": "a-b", "tool": "t"}, start="a-b")
 
 
+def path_of(text: str) -> Path:
+    found = path_parse(text)
+    assert found is not None
+    return found
+
+
 def test_path__and_literal__are_told_apart():
     assert path_parse("texto") is None
-    assert path_parse("$.nodes.a.b.0").names == ("a", "b", "0")
+    assert path_of("$.nodes.a.b.0").names == ("a", "b", "0")
     for bad in ("$", "$.x.y", "$.input", "$.nodes.a b", "$.input.a.", "$input.a"):
         with pytest.raises(BadPath):
             path_parse(bad)
@@ -94,9 +101,9 @@ def test_path__and_literal__are_told_apart():
 
 def test_value__at_a_path__is_nothing_where_it_leads_nowhere():
     nodes = {"a": {"list": [{"id": 1}], "text": "abc"}}
-    assert value_at(path_parse("$.nodes.a.list.0.id"), {}, nodes) == 1
+    assert value_at(path_of("$.nodes.a.list.0.id"), {}, nodes) == 1
     for path in ("$.nodes.a.list.7", "$.nodes.a.text.0", "$.nodes.z.x", "$.input.q"):
-        assert value_at(path_parse(path), {}, nodes) is None
+        assert value_at(path_of(path), {}, nodes) is None
 
 
 def test_text__with_places__is_filled_and_other_braces_stay():

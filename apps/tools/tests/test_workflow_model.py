@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from apps.runtime.ports import RemoteResult, ToolUnavailable
 from apps.runtime.testing import FakeLedger
-from apps.tools.config import WorkflowConfig
+from apps.tools.config import WorkflowConfig, WorkflowNode
 from apps.tools.tests.workflow_world import Died, MemoryStore, Server, engine, tool, turn, workflow
 
 RUN = "00000000-0000-4000-8000-000000000001"
@@ -67,7 +67,8 @@ class Expected:
 def expected(case: Drawn) -> Expected:
     """Walk the workflow by hand."""
     by_id = {node.id: node for node in case.config.nodes}
-    out, done, name = Expected(), [], case.config.start
+    out, name = Expected(), case.config.start
+    done: list[WorkflowNode] = []
     while name:
         node, fate = by_id[name], case.fates[name]
         tries = 1 + (node.retries if case.idempotent[name] else 0)
@@ -139,7 +140,7 @@ async def run_through(
             else:
                 _turn, result = await workflows.resume(now, RUN, "sim")
         except Died:
-            if chance.random() < 0.5:
+            if chance is not None and chance.random() < 0.5:
                 continue
         finally:
             server.dies_at = store.dies_at = None

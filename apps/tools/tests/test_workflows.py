@@ -1,6 +1,7 @@
 """Workflow runs: the way through, failures and compensation, questions, and what is never done twice."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -520,7 +521,7 @@ async def test_answer__to_a_run_that_a_lost_turn_left_behind__is_not_taken_for_a
 
 
 async def test_too_many_steps__the_run_ends_with_a_reason():
-    nodes = [
+    nodes: list[dict[str, Any]] = [
         {"id": "p", "next": "q", "pause": {"key": "v", "question": "?"}},
         {"id": "q", "when": "$.input.v", "next": "p", "otherwise": "p"},
     ]
@@ -539,7 +540,8 @@ class Yes:
     """A ``ConfirmationPort`` that knows one recorded yes."""
 
     def __init__(self, **grant) -> None:
-        self.grant, self.used = grant, []
+        self.grant = grant
+        self.used: list[Any] = []
 
     async def use(self, turn, grant):
         fits = all(getattr(grant, name) == value for name, value in self.grant.items())

@@ -22,11 +22,12 @@ from apps.tools.workflows.interface import WorkflowResult
 SESSION = "11111111-0000-4000-8000-000000000001"
 RUN = "00000000-0000-4000-8000-000000000001"
 IDEMPOTENT = ("trocar", "liberar")
+ONCE = {"at_most_once": True}
 NODES: list[dict[str, Any]] = [
-    {"id": "reserva", "tool": "reservar", "next": "pergunta", "compensate_tool": "liberar"},
+    {"id": "reserva", "tool": "reservar", "next": "pergunta", "compensate_tool": "liberar", **ONCE},
     {"id": "pergunta", "next": "troca", "pause": {"key": "motivo", "question": "Qual o motivo?"}},
     {"id": "troca", "tool": "trocar", "next": "aviso", "params": {"reason": "$.input.motivo"}},
-    {"id": "aviso", "tool": "avisar"},
+    {"id": "aviso", "tool": "avisar", **ONCE},
 ]
 
 
