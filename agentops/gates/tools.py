@@ -46,8 +46,11 @@ def arguments_filled(context: GateContext) -> list[Problem]:
         sources = sources_of(release, slug, tool)
         for name in tool.requires:
             argument = tool.args_schema[name]
+            if argument.source in ("constant", "secret"):
+                continue
             known = {name, *argument.aliases} & set(CANONICAL_KEYS)
-            if name in sources.context or argument.user_prompt or known or slug in asked:
+            by_model = slug in asked and argument.for_model
+            if name in sources.context or argument.user_prompt or known or by_model:
                 continue
             problems.append(_unfilled(slug, name))
     problems += _mapped_in_vain(release)
@@ -90,6 +93,12 @@ def _mapped_in_vain(release: Release) -> Iterator[Problem]:
                     "parameter_mapping %(slug)s: %(path)s fills %(name)s, which its tool lacks."
                 )
                 yield _vain(slug, f"map.{key}", name, text)
+        for name in mapping.extract:
+            if name not in tool.args_schema:
+                text = _(
+                    "parameter_mapping %(slug)s: %(path)s reads %(name)s, which its tool lacks."
+                )
+                yield _vain(slug, f"extract.{name}", name, text)
         for name in mapping.defaults:
             if name in tool.requires:
                 text = _(

@@ -250,22 +250,38 @@ def test_arguments__required_one_nothing_fills__is_found() -> None:
         changed("tool:get_bill", enabled=False),
         changed("agent:bills", tool_use="model"),
         {"parameter_mapping:_global": {"map": {"customer_key": "phone"}}},
+        changed("tool:get_bill", args_schema={"phone": {"source": "constant", "constant": "1"}}),
+        changed("tool:get_bill", args_schema={"phone": {"source": "secret", "secret": "crm"}}),
     ],
-    ids=["question", "canonical alias", "tool off", "model asks", "global mapping"],
+    ids=[
+        "question", "canonical alias", "tool off", "model asks", "global mapping", "constant", "secret",
+    ],
 )
 def test_arguments__whatever_fills_it__is_enough(filled: Items) -> None:
     assert arguments_filled(context({**NO_MAPPING, **filled})) == []
+
+
+def test_arguments__required_one_that_a_model_does_not_see__is_not_filled_by_it() -> None:
+    hidden = {
+        **changed("agent:bills", tool_use="model"),
+        **changed("tool:get_bill", args_schema={"phone": {"source": "context"}}),
+    }
+    assert places(arguments_filled(context({**NO_MAPPING, **hidden}))) == [
+        ("tool", "get_bill", "args_schema.phone")
+    ]
 
 
 def test_arguments__mapping_in_vain__warns() -> None:
     mapping = {
         "map": {"customer_key": "phone", "contract_key": "typo"},
         "defaults": {"phone": "1", "typo": 2},
+        "extract": {"month": {"strategy": "month_name_pt"}},
         "tool": "get_bill",
     }
     found = arguments_filled(context({"parameter_mapping:get_bill": mapping}))
     assert [(p.path, p.level) for p in found] == [
         ("map.contract_key", "warn"),
+        ("extract.month", "warn"),
         ("defaults.phone", "warn"),
     ]
 

@@ -368,3 +368,31 @@ async def test_restricted__only_the_tag_of_it_is_left__is_asked_for_again_and_no
 
     assert [error["field"] for error in done.field_errors] == ["cpf"]
     assert transport.calls == []
+
+
+# -- two servers, one name ---------------------------------------------------------------------
+
+
+async def test_names__two_servers_publish_the_same_tool__each_call_goes_to_its_own_and_says_so():
+    seen = []
+
+    class Seeing:
+        async def call(self, tool, arguments, *, idempotency_key):
+            seen.append((tool.server, tool.address, tool.name))
+            return RemoteResult(ok=True, result=tool.server)
+
+    both = release(
+        tools={
+            "crm__send_email": ToolConfig(mcp_server="telecom", remote_name="send_email"),
+            "marketing__send_email": ToolConfig(mcp_server="retail", remote_name="send_email"),
+        }
+    )
+    requests = [ToolRequest("crm__send_email"), ToolRequest("marketing__send_email")]
+
+    done = await caller_of(Seeing()).call(turn(release=both), requests)
+
+    assert [(call.tool, call.server, call.result) for call in done] == [
+        ("crm__send_email", "telecom", "telecom"), ("marketing__send_email", "retail", "retail"),
+    ]  # fmt: skip
+    assert {name for _, _, name in seen} == {"send_email"}
+    assert len({address for _, address, _ in seen}) == 2

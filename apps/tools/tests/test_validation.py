@@ -1,13 +1,14 @@
 """Arguments against the declared schema."""
 
 import json
+import time
 
 import jsonschema
 import pytest
 
-from apps.tools.config import Argument, ToolConfig
-from apps.tools.tests.world import EXCHANGE, INVOICE
-from apps.tools.validation import Refused, arguments_check, json_schema, value_check
+from apps.tools.config import Argument, PinnedContract, ToolConfig
+from apps.tools.tests.world import EXCHANGE, INVOICE, release
+from apps.tools.validation import Refused, arguments_check, json_schema, rules_of, value_check
 
 
 @pytest.mark.parametrize("value", [9007199254740993, "9007199254740993"])
@@ -178,3 +179,111 @@ def test_schema__filled_arguments__are_not_shown():
 
     assert "msisdn" not in schema["properties"]
     assert schema["required"] == []
+
+
+# -- rules beyond the type ---------------------------------------------------------------------
+
+ORDER = ToolConfig(
+    mcp_server="telecom",
+    args_schema={
+        "pedido": Argument(type="object"),
+        "dia": Argument(json_schema={"format": "date"}, nullable=True),
+        "codigos": Argument(type="array", items="integer"),
+        "cor": Argument(enum=["azul", "verde"], nullable=True),
+    },
+    requires=["pedido"],
+    contract=PinnedContract(
+        input_schema={
+            "type": "object",
+            "$defs": {"item": {"type": "object", "required": ["sku"], "properties": {"sku": {"type": "string"}}}},
+            "properties": {
+                "pedido": {
+                    "type": "object",
+                    "title": "Pedido",
+                    "properties": {"itens": {"type": "array", "items": {"$ref": "#/$defs/item"}}},
+                },
+                "loja": {"type": "string"},
+            },
+            "required": ["pedido"],
+        }
+    ),
+)  # fmt: skip
+
+
+def test_errors__in_the_servers_nested_schema__name_field_place_and_what_is_accepted():
+    given = {
+        "pedido": {"itens": [{"sku": "A"}, {}, {"sku": 7}]},
+        "dia": "05/03/2026",
+        "codigos": ["1"],
+    }
+
+    checked = arguments_check(ORDER, given)
+
+    assert [(e["field"], e.get("path", "")) for e in checked.errors] == [
+        ("dia", ""), ("codigos", ""), ("pedido", "pedido.itens[1].sku"), ("pedido", "pedido.itens[2].sku"),
+    ]  # fmt: skip
+    assert [e["accepted"] for e in checked.errors] == [
+        '{"format":"date"}', "array of integer", "string", "string",
+    ]  # fmt: skip
+    assert "05/03/2026" not in json.dumps(checked.errors)
+
+
+def test_schema__shown_to_a_model__has_the_servers_nesting_and_our_own_words():
+    schema = json_schema(ORDER)
+
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert set(schema["properties"]) == {"pedido", "dia", "codigos", "cor"}
+    assert "title" not in schema["properties"]["pedido"]
+    assert schema["properties"]["dia"] == {"format": "date", "type": ["string", "null"]}
+    assert schema["properties"]["codigos"] == {"type": "array", "items": {"type": "integer"}}
+    assert schema["properties"]["cor"]["enum"] == ["azul", "verde", None]
+    jsonschema.validate({"pedido": {"itens": [{"sku": "A"}]}, "cor": None}, schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"pedido": {"itens": [{}]}}, schema)
+
+
+def test_schema__of_a_server_that_is_none__checks_nothing():
+    tool = ToolConfig(
+        mcp_server="telecom",
+        args_schema={"a": Argument()},
+        contract=PinnedContract(input_schema={"type": "strange"}),
+    )
+
+    assert arguments_check(tool, {"a": "x"}).arguments == {"a": "x"}
+
+
+def test_schema__reference_to_another_document__is_never_fetched(monkeypatch):
+    monkeypatch.setattr("urllib.request.urlopen", lambda *a, **k: pytest.fail("fetched"))
+    argument = Argument(json_schema={"$ref": "http://169.254.169.254/latest/meta-data"})
+    tool = ToolConfig(mcp_server="telecom", args_schema={"a": argument})
+
+    (error,) = arguments_check(tool, {"a": "x"}).errors
+
+    assert error["message"] == "The schema of this field cannot be used."
+
+
+def test_schema__pattern_of_a_server_that_would_run_for_ever__takes_milliseconds():
+    argument = Argument(json_schema={"pattern": "^(a+)+$"})
+    tool = ToolConfig(mcp_server="telecom", args_schema={"a": argument})
+    started = time.perf_counter()
+
+    assert arguments_check(tool, {"a": "a" * 5_000 + "!"}).errors
+    assert time.perf_counter() - started < 1
+
+
+def test_rules__of_a_release__are_compiled_once():
+    world = release(tools={"pedido": ORDER})
+
+    assert rules_of(world, "pedido", ORDER) is rules_of(world, "pedido", ORDER)
+
+
+@pytest.mark.parametrize("text", ["0.1234567890123456789", "-0.30000000000000000001"])
+def test_number__text_with_more_digits_than_a_float__is_refused_and_not_rounded(text):
+    with pytest.raises(Refused, match="rounding"):
+        value_check(Argument(type="number"), text)
+
+
+def test_enum__of_numbers__is_shown_as_numbers():
+    tool = ToolConfig(mcp_server="t", args_schema={"a": Argument(type="number", enum=["1", "2.5"])})
+
+    assert json_schema(tool)["properties"]["a"]["enum"] == [1, 2.5]
