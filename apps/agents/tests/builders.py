@@ -74,6 +74,12 @@ class Tools:
         self.batches.append(list(requests))
         return [self._answer(request) for request in requests]
 
+    async def check(self, turn: Turn, request: ToolRequest) -> ToolCall:
+        return ToolCall(
+            tool=request.tool, server="s", arguments=request.arguments, status="refused",
+            ordinal=request.ordinal, metadata={"reason": "ready"},
+        )  # fmt: skip
+
     def functions(self, turn: Turn, tools: Sequence[str]) -> list[Mapping[str, Any]]:
         return [
             {"name": slug, "description": "", "parameters": {"type": "object", "properties": {}}}

@@ -128,7 +128,7 @@ class Voices:
         return reply, call
 
 
-def step(model: Any, tools: Tools | None = None, **options: Any) -> RunAgent:
+def step(model: Any, tools: Any = None, **options: Any) -> Any:
     return RunAgent(
         tools or Tools(),
         model,
@@ -142,7 +142,7 @@ def said(
     release: Release, text: str = "quero ajuda", *, agent: str = "main", number: int = 1,
     dialogue: Dialogue | None = None, memory: Sequence[ChatMessage] = (), method: Any = "keyword",
     tools: Sequence[str] = (), metadata: Mapping[str, Any] | None = None, **changes: Any,
-) -> Turn:  # fmt: skip
+) -> Any:  # fmt: skip
     """Return the turn of a customer's message, routed to ``agent``."""
     dialogue = dialogue or Dialogue()
     return turn_of(

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from apps.agents.config import Delegate
 from apps.agents.delegation.functions import STATUSES, end_read, request_read
 from apps.agents.tests.builders import Tools
 from apps.agents.tests.delegation_world import (
@@ -107,20 +108,21 @@ async def test_functions__coordinator_is_offered_the_request_and_specialist_the_
     ],
 )  # fmt: skip
 def test_request__bad_arguments__are_a_signal_error_with_the_original(arguments, field):
-    signal = request_read(arguments, {"acordo": None}).wire
+    signal = request_read(arguments, KNOWN).wire
     assert signal["_signal_type"] == "SIGNAL_ERROR"
     assert field in signal["error"]
     assert signal["originalArgs"] == arguments
 
 
 def test_request__good_arguments__are_the_signal():
-    signal = request_read({"specialist_role": "acordo", "initial_context": "c"}, {"acordo": None})
+    signal = request_read({"specialist_role": "acordo", "initial_context": "c"}, KNOWN)
     assert signal.wire == {
         "_signal_type": "REQUEST_SUB_CONVERSATION",
         "details": {"specialist_role": "acordo", "initial_context": "c"},
     }
 
 
+KNOWN = {"acordo": Delegate(kind="sub_conversation", agent="negociador")}
 GOOD = {"status": "completed", "final_result": {}, "last_user_message": ""}
 
 

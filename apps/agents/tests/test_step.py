@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -385,11 +384,12 @@ async def test_prepared__is_handed_on_and_no_model_is_asked():
 
 
 async def test_literal__is_the_routes_answer_and_no_model_is_asked():
-    turn = routed_turn(method="literal")
+    route = Route(
+        agent="billing", intent="", method="literal", confidence=1.0,
+        metadata={"answer": "Por nada!"},
+    )  # fmt: skip
     model = FakeModel()
-    turn = await step(model=model)(
-        turn.evolve(route=replace(turn.route, metadata={"answer": "Por nada!"}))
-    )
+    turn = await step(model=model)(routed_turn().evolve(route=route))
     assert (turn.draft.text, turn.draft.outcome, model.requests) == ("Por nada!", "answered", [])
 
 
@@ -437,17 +437,17 @@ async def test_replay__turn_that_is_taken_again__makes_no_new_call():
         "c": [json.dumps({"tool_calls": [{"name": "end_specialist_sub_conversation", "arguments": {
             "status": "completed", "final_result": {}, "last_user_message": ""}}]})],
     }  # fmt: skip
+    kinds = (("consult", "a"), ("scoped", "b"), ("sub_conversation", "c"))
+    fields: dict[str, dict[str, Any]] = {
+        "main": {"delegates": [{"kind": kind, "agent": agent} for kind, agent in kinds]},
+        "b": {"outputs": ["answered", "findings"], "tools": ["consultar_fatura"]},
+    }
     release = release_of(
         agent={
-            slug: AgentConfig(prompt="p", model_profile=slug, tool_use="model", **fields)
-            for slug, fields in {
-                "main": {"delegates": [
-                    {"kind": "consult", "agent": "a"}, {"kind": "scoped", "agent": "b"},
-                    {"kind": "sub_conversation", "agent": "c"}]},
-                "a": {},
-                "b": {"outputs": ["answered", "findings"], "tools": ["consultar_fatura"]},
-                "c": {},
-            }.items()
+            slug: AgentConfig(
+                prompt="p", model_profile=slug, tool_use="model", **fields.get(slug, {})
+            )
+            for slug in ("main", "a", "b", "c")
         },
         prompt={"p": PromptConfig(system="s", require_evidence=False)},
         model_profile={
