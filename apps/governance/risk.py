@@ -141,6 +141,7 @@ RULES: tuple[Rule, ...] = (
     Rule("profile_replaced", AGENT, allowances.profile_replaced, _("The agent's model is asked at another address.")),
     Rule("server_address_changed", SERVER, connections.server_address_changed, _("Tools are called at another address.")),
     Rule("server_credential_changed", SERVER, connections.server_credential_changed, _("Tools are called with another credential.")),
+    Rule("server_authorisation_changed", SERVER, connections.authorisation_changed, _("Tools are called with another right.")),
     Rule("transport_changed", SERVER, connections.transport_changed, _("Tools are called in another protocol.")),
     Rule("locked_field", (*IDENTITY, *PROFILE, *MAPPING, *TOOL, *SERVER), locked.touched, _("A field that decides whose data goes where was touched."), unless_found=True),
     Rule("description", DESCRIBED, cosmetic.description, _("A text for colleagues."), risk=COSMETIC),

@@ -5,7 +5,17 @@ from django.contrib import admin
 from apps.releases.pages.kind_admin import KindAdmin
 from apps.tools.bench.pages import BenchPages
 from apps.tools.contracts.pages import ServerPages
-from apps.tools.models import ParameterMapping, Tool, ToolServer, Workflow, WorkflowRun
+from apps.tools.invoking.pages import InvocationPages
+from apps.tools.models import (
+    ParameterMapping,
+    Tool,
+    ToolConnection,
+    ToolInvocation,
+    ToolServer,
+    Workflow,
+    WorkflowRun,
+)
+from apps.tools.oauth.pages import ConnectionPages
 from apps.tools.workflows.pages import WorkflowRunPages
 
 
@@ -33,4 +43,14 @@ class WorkflowAdmin(KindAdmin):
 
 @admin.register(WorkflowRun)
 class WorkflowRunAdmin(WorkflowRunPages):
+    pass
+
+
+@admin.register(ToolInvocation)
+class ToolInvocationAdmin(InvocationPages):
+    pass
+
+
+@admin.register(ToolConnection)
+class ToolConnectionAdmin(ConnectionPages):
     pass

@@ -8,11 +8,25 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 
 from django.conf import settings
+from django.test import Client
 from django.utils import timezone
 
-from agentops.tests.matrix.probes import Call, Closed, Listing, Probe, Redirects, Shared, Thing
+from agentops.tests.matrix.probes import (
+    Call,
+    Closed,
+    Custom,
+    Listing,
+    Probe,
+    Redirects,
+    Shared,
+    Thing,
+    answer_of,
+    leaks,
+)
 from agentops.tests.matrix.sides import Side
 from apps.releases.kinds import proxies
+from apps.tenants.scope import tenant_transaction
+from apps.tools.models import ToolConnection
 
 NO_NUMBER = "999999999"
 NO_UUID = "00000000-0000-4000-8000-000000000000"
@@ -231,6 +245,38 @@ TOOL_SERVER: Pages = {
 }
 
 
+def _posted(page: str) -> Callable[[str], Probe]:
+    """The form names a server by name: a foreign one and none are refused alike, on one's own page."""
+    return lambda label: Custom(_connection_act(_base(label) + page))
+
+
+def _connection_act(address: str) -> Callable[[Side, Side, Client], list[str]]:
+    def probe(me: Side, other: Side, browser: Client) -> list[str]:
+        where = {
+            "environment": settings.DEFAULT_ENVIRONMENT,
+            "principal": f"user:person-{other.canary}",
+        }
+        answers = [
+            answer_of(browser.post(address, {**where, "server": server}))
+            for server in (other.item("tool_server"), "nothing")
+        ]
+        wrong = [] if {answer.status for answer in answers} == {302} else ["it was not refused"]
+        with tenant_transaction(other.tenant):
+            kept = ToolConnection.objects.filter(pk=other.rows["tools.toolconnection"].pk).exists()
+        return wrong + ([] if kept else ["a foreign connection was ended"]) + leaks(other, *answers)
+
+    return probe
+
+
+CONNECTION: Pages = {
+    **standard(NO_NUMBER, adding=False),
+    "connect/": _posted("connect/"),
+    "end/": _posted("end/"),
+    # A state that is another tenant's, or nobody's: sent back with the same words.
+    "callback/": lambda label: Shared(
+        _base(label) + "callback/?state=1.x&code=x", "a state of one's own only", status=302
+    ),
+}
 TOOL: Pages = {
     **KIND,
     **{f"<path:object_id>/{page}/": _change_page(page) for page in ("contract", "bench", "mock")},
@@ -269,6 +315,8 @@ MODELS: dict[str, Pages] = {
     "releases.deployment": DEPLOYMENT,
     "releases.binding": BINDING,
     "governance.notification": standard(NO_NUMBER, adding=False),
+    "tools.toolinvocation": standard(NO_UUID, adding=False),
+    "tools.toolconnection": CONNECTION,
     "tools.workflowrun": standard(NO_UUID, adding=False),
     "governance.webhookendpoint": WEBHOOK,
     "governance.racientry": RESPONSIBILITIES,

@@ -95,6 +95,34 @@ def tool_call(me: Side, other: Side, browser: Client) -> list[str]:
     return _compare(mine, foreign, absent, other, own=200)
 
 
+def tool_invoke(me: Side, other: Side, browser: Client) -> list[str]:
+    """A tool of one's own release is called; another's tool, agent or tenant is absent."""
+
+    def ask(tool: str, agent: str, **more: str) -> Answer:
+        body = {"tool_name": tool, "agent_id": agent, **more}
+        return _post(me, f"/v1/tools/{tool}/invoke", body)
+
+    tools, agents = (me.item("tool"), other.item("tool"), "nothing"), me.item("agent")
+    # The agent of the matrix lists no tool: one's own is refused, which is an answer.
+    wrong = _compare(*(ask(tool, agents) for tool in tools), other, own=403)
+    foreign, absent = (ask(tools[0], agents, tenant_id=slug) for slug in (other.slug, "nobody"))
+    if foreign.status != 404 or foreign != absent:
+        wrong.append("a foreign and an absent tenant are answered differently")
+    agent = ask(tools[0], other.item("agent"))
+    if agent.status != 404:
+        wrong.append(f"a foreign agent got {agent.status}, not 404")
+    return wrong + leaks(other, foreign, agent)
+
+
+def discovery_sync(me: Side, other: Side, browser: Client) -> list[str]:
+    """One's own server is asked (nobody answers, which is an answer); another's is absent."""
+    mine, foreign, absent = (
+        _post(me, "/v1/discovery/sync", {"server": server})
+        for server in (me.item("tool_server"), other.item("tool_server"), "nothing")
+    )
+    return _compare(mine, foreign, absent, other, own=200)
+
+
 def event_stream(address: Callable[[str], str]) -> Probe:
     """The owner's stream shows the canary; a foreign and an absent session get no stream."""
 
@@ -164,6 +192,13 @@ ROUTES: dict[str, Probe] = {
     "debug/identity": named("/debug/identity", own=200),
     "debug/mcp/tools": Listing("/debug/mcp/tools", call=KEY),
     "debug/mcp/call/<str:tool>": Custom(tool_call),
+    "v1/tools": Listing("/v1/tools", call=KEY),
+    "v1/tools/<str:name>": Thing(
+        lambda side: f"/v1/tools/{side.item('tool')}", "/v1/tools/nothing", call=KEY
+    ),
+    "v1/tools/<str:name>/invoke": Custom(tool_invoke),
+    "v1/discovery/servers": Listing("/v1/discovery/servers", call=KEY),
+    "v1/discovery/sync": Custom(discovery_sync),
     "debug/usage": Thing(
         lambda side: f"/debug/usage?session_id={side.session_key}",
         f"/debug/usage?session_id={NO_SESSION}",

@@ -46,13 +46,21 @@ from apps.releases.environments.services import binding_set, release_deploy
 from apps.releases.kinds import proxies
 from apps.releases.models import Binding, Deployment, Reference, Release, Revision
 from apps.releases.services import item_save, release_publish
-from apps.runtime.canonical import canonical_json
+from apps.runtime.canonical import canonical_json, sha256_text
 from apps.tenants.models import ApiKey, Role, User
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.sealing import seal
 from apps.tenants.services import audit_append, membership_grant
 from apps.tools.contract_models import SeenTool, ServerState, ToolMock, ToolQuarantine
-from apps.tools.models import WorkflowNodeRun, WorkflowRun
+from apps.tools.models import (
+    ToolAnswer,
+    ToolClient,
+    ToolConnection,
+    ToolInvocation,
+    ToolSignIn,
+    WorkflowNodeRun,
+    WorkflowRun,
+)
 
 
 @dataclass
@@ -134,6 +142,7 @@ def sides_make(world: Any) -> tuple[Side, Side]:
             _changes(side)
             _governance(side)
             _servers(side)
+            _outside(side)
     return acme, other
 
 
@@ -248,7 +257,14 @@ def _conversation(side: Side) -> None:
         asked_turn=turn,
         expires_at=now,
     )
-    for row in (session, turn, message, ledger, event, outbound, confirmation):
+    answer = ToolAnswer.objects.create(
+        key=sha256_text(side.canary),
+        scope="0" * 64,
+        tool=side.item("tool"),
+        answer=seal({"text": canonical_json({"ok": True, "result": side.canary})}),
+        expires_at=now + timedelta(hours=1),
+    )
+    for row in (session, turn, message, ledger, event, outbound, confirmation, answer):
         side.rows[row._meta.label_lower] = row
 
 
@@ -417,6 +433,55 @@ def _servers(side: Side) -> None:
             tool=side.item("tool"),
             steps=canonical_json([{"result": side.canary}]),
             updated_by=side.canary,
+        ),
+    ]
+    for row in rows:
+        side.rows[row._meta.label_lower] = row
+
+
+def _outside(side: Side) -> None:
+    """A tool called by another system, and what is held at authorisation servers."""
+    environment = {"environment": settings.DEFAULT_ENVIRONMENT}
+    where = {**environment, "server": side.item("tool_server")}
+    issuer = f"https://auth.example/{side.canary}"
+    person = f"user:person-{side.canary}"
+    rows = [
+        ToolInvocation.objects.create(
+            **where,
+            caller=side.canary,
+            agent=side.item("agent"),
+            tool=side.item("tool"),
+            door="rest",
+            request_id=side.canary,
+            body_digest="0" * 64,
+            release=side.rows["releases.release"],
+            status="ok",
+            arguments=canonical_json({"canary": side.canary}),
+            answer=seal({"ok": True, "data": side.canary}),
+            lease_until=timezone.now(),
+        ),
+        ToolConnection.objects.create(
+            **where,
+            principal=person,
+            resource=f"http://127.0.0.1:9/{side.canary}",
+            issuer=issuer,
+            state="valid",
+            token=seal({"access": side.canary}),
+        ),
+        ToolSignIn.objects.create(
+            **where,
+            state_digest=sha256_text(side.canary),
+            principal=person,
+            resource=side.canary,
+            issuer=issuer,
+            token_endpoint=issuer,
+            redirect_uri=issuer,
+            client_id=side.canary,
+            secrets=seal({"verifier": side.canary}),
+            expires_at=timezone.now(),
+        ),
+        ToolClient.objects.create(
+            **where, issuer=issuer, redirect_uri=issuer, client_id=side.canary
         ),
     ]
     for row in rows:

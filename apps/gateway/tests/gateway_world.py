@@ -125,11 +125,13 @@ class GatewayWorld:
 
     def opened(self, order: str) -> int:
         """Return how many exchanges and returns of ``order`` the shop has opened."""
-        return self.shop.rows("SELECT count(*) FROM protocolos WHERE order_id = ?", order)[0][0]
+        return int(
+            self.shop.rows("SELECT count(*) FROM protocolos WHERE order_id = ?", order)[0][0]
+        )
 
     def sent(self, tool: str) -> int:
         """Return how many calls of ``tool`` reached the shop."""
-        return self.shop.rows("SELECT count(*) FROM calls WHERE tool = ?", tool)[0][0]
+        return int(self.shop.rows("SELECT count(*) FROM calls WHERE tool = ?", tool)[0][0])
 
 
 def fill(tenant: Any, address: str, tools: dict[str, Any], agents: dict[str, list[str]]) -> None:

@@ -467,7 +467,7 @@ class TestMcpPages:
         while pages == 0 or cursor:
             page = async_to_sync(mcp_server.tools_page)(caller, cursor)
             found += [tool.name for tool in page.tools]
-            cursor, pages = page.next_cursor, pages + 1
+            cursor, pages = page.next_cursor or "", pages + 1
         assert found == sorted(found)
         assert len(found) == len(set(found)) == 5
         assert pages == 3

@@ -3,7 +3,6 @@
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 
-import httpx2
 import pytest
 
 from apps.gateway.tests.documented import answer_check
@@ -16,7 +15,7 @@ def support(live):
         yield client
 
 
-def invoke(client, tool, arguments, **body) -> httpx2.Response:
+def invoke(client, tool, arguments, **body):
     body = {"tool_name": tool, "arguments": arguments, "channel": "web", **body}
     return client.post(f"/v1/tools/{tool}/invoke", json=body)
 

@@ -359,6 +359,12 @@ CASES: dict[str, list[Case]] = {
         Case("tool_server", None, {"endpoint": "new"}, "endpoint"),
     ],
     "server_credential_changed": [Case("tool_server", {}, {"credential": "other"}, "credential")],
+    "server_authorisation_changed": [
+        Case("tool_server", {"auth": "oauth_user"}, {"auth": "bearer"}, "auth"),
+        Case("tool_server", {}, {"auth": "oauth_client"}, "auth"),
+        Case("tool_server", {"client_id": "a"}, {"client_id": "b"}, "client_id"),
+        Case("tool_server", {"scopes": ["read"]}, {"scopes": ["read", "write"]}, "scopes"),
+    ],
     "transport_changed": [Case("tool_server", {}, {"transport": "http"}, "transport")],
     "locked_field": [
         Case("identity_key", {}, {"identifies_customer": True}, "identifies_customer"),
@@ -395,7 +401,8 @@ BOTH_WAYS = {
     "rail_policy_replaced", "judge_policy_replaced", "action_declared_read_only", "enum_widened",
     "tool_server_replaced", "remote_name_changed", "identity_unmapped", "mapping_moved",
     "profile_address_changed", "profile_credential_changed", "server_address_changed",
-    "server_credential_changed", "transport_changed", "locked_field", "agent_tools_widened",
+    "server_credential_changed", "server_authorisation_changed", "transport_changed",
+    "locked_field", "agent_tools_widened",
     "delegates_widened", "argument_source_relaxed", "secret_sent", "argument_rules_changed",
     "action_check_dropped", "execution_replaced", "workflow_tool_added",
     "description", "metadata", "order",

@@ -33,6 +33,15 @@ def transport_changed(edited: Edited) -> Iterator[str]:
         yield "transport"
 
 
+def authorisation_changed(edited: Edited) -> Iterator[str]:
+    """Tools are called with somebody else's right, or with a wider one."""
+    if edited.is_new:
+        return
+    for name in ("auth", "client_id", "scopes"):
+        if edited.changed(name):
+            yield name
+
+
 PROFILE: tuple[Finder, ...] = (
     profile_address_changed,
     profile_credential_changed,

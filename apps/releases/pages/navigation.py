@@ -36,7 +36,10 @@ OTHER_GROUPS: list[tuple[Any, list[tuple[Any, str, str, str]]]] = [
     ),
     (
         _("What happened"),
-        [(_("Workflow runs"), "account_tree", "tools_workflowrun", "conversations.view")],
+        [
+            (_("Workflow runs"), "account_tree", "tools_workflowrun", "conversations.view"),
+            (_("Calls from outside"), "api", "tools_toolinvocation", "conversations.view"),
+        ],
     ),
     (
         _("Governance"),
@@ -54,6 +57,7 @@ OTHER_GROUPS: list[tuple[Any, list[tuple[Any, str, str, str]]]] = [
     (
         _("Access"),
         [
+            (_("Connections"), "vpn_key", "tools_toolconnection", "bindings.view"),
             (_("Members"), "group", "tenants_membership", "members.view"),
             # Whoever acts may have a key of their own.
             (_("API keys"), "key", "tenants_apikey", "keys.view config.change changes.review"),

@@ -1,6 +1,5 @@
 """Admin pages of connections: where a person signs in at tool servers, and ends it."""
 
-from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
@@ -108,11 +107,12 @@ class ConnectionPages(ConfigAdmin):
         if not self.has_view_permission(request):
             raise PermissionDenied
         environment = _environment(request.POST.get("environment"))
-        remote = _remote(str(request.POST.get("server", "")), environment)
+        server = str(request.POST.get("server", ""))
+        remote = _remote(server, environment, actor_of(request))
         if remote is None or remote.auth != "oauth_user":
             text = _("The server has no address in this environment, or nobody signs in there.")
             return _told(request, messages.ERROR, text, environment)
-        return replace(remote, principal=actor_of(request))
+        return remote
 
     async def callback_view(self, request: HttpRequest) -> HttpResponse:
         """Take the person back from the authorisation server (``state``, ``code``, ``iss``)."""
@@ -170,9 +170,9 @@ class ConnectionPages(ConfigAdmin):
         return _told(request, level, text, environment)
 
 
-def _remote(server: str, environment: str) -> RemoteTool | None:
+def _remote(server: str, environment: str, principal: str) -> RemoteTool | None:
     try:
-        return server_remote(server, environment)
+        return server_remote(server, environment, principal)
     except UnknownServer:
         return None
 
@@ -180,7 +180,7 @@ def _remote(server: str, environment: str) -> RemoteTool | None:
 def _address(owner: services.Owner) -> str:
     """Return where the server is now. Raises ``Refused`` when it is nowhere."""
     with tenant_transaction(owner.tenant_id):
-        remote = _remote(owner.server, owner.environment)
+        remote = _remote(owner.server, owner.environment, owner.principal)
     if remote is None:
         raise Refused("unbound", "the server has no address any more")
     return remote.address

@@ -15,6 +15,7 @@ from apps.runtime.addresses import AllowList
 from apps.runtime.ports import RemoteTool, ToolUnavailable
 from apps.tenants.models import AuditEntry
 from apps.tenants.scope import tenant_transaction
+from apps.tenants.sealing import seal, unseal
 from apps.tools.oauth import services
 from apps.tools.oauth.asking import Refused
 from apps.tools.oauth.services import NoSuchSignIn, Owner
@@ -144,13 +145,14 @@ class TestClientCredentials:
     async def test_token__near_its_end__is_renewed_before_it_is_used(
         self, world, call, oauth, client_tool
     ):
-        oauth.authority.lifetime = 3
         await subject(call, client_tool)
-        # Half of its time is left: in use, it would end on the way.
-        await change(world.acme, expires_at=timezone.now() + timedelta(seconds=1.4))
+        (row,) = await rows(world.acme)
+        an_hour_ago = (timezone.now() - timedelta(hours=1)).isoformat()
+        kept = seal({**unseal(row.token), "fetched_at": an_hour_ago})
+        await change(world.acme, token=kept, expires_at=timezone.now() + timedelta(seconds=5))
         assert await subject(call, client_tool) == "client:agentops"
         assert oauth.authority.grants("client_credentials") == 2
-        assert oauth.server.verifier.refused == 1, "only the first, unauthorised question"
+        assert oauth.server.verifier.refused == 0, "the old one was shown to nobody"
 
     async def test_token__revoked_in_mid_session__is_renewed_once(self, call, oauth, client_tool):
         tokens = OAuthTokens(LOCAL)

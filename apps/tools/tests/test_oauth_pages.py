@@ -9,9 +9,11 @@ from django.test import AsyncClient
 from django.urls import reverse
 
 from apps.releases.environments.services import binding_set, release_deploy
+from apps.releases.models import ConfigItem
 from apps.releases.services import item_save, release_publish
 from apps.tenants.models import AuditEntry
 from apps.tenants.scope import tenant_transaction
+from apps.tools.contract_models import ServerState
 from apps.tools.oauth_models import ToolConnection
 from apps.tools.tests.oauth_server import oauth_world
 
@@ -197,3 +199,19 @@ def test_connect__to_a_server_that_is_down__is_refused_in_words(world, connected
     alice = browser(world.alice)
     assert post(alice, "connect").headers["location"].startswith(LIST)
     assert "cannot be reached" in page(alice)
+
+
+def test_refresh__of_a_server_where_everybody_signs_in__uses_the_persons_sign_in(world, connected):
+    """Who has connected sees its tools; who has not is told that a sign-in is missing."""
+    alice, charlie = browser(world.alice), browser(world.charlie)
+    get(alice, away(alice))
+    found = {}
+    for person, tenant in ((alice, world.acme), (charlie, world.other)):
+        with tenant_transaction(tenant):
+            item = ConfigItem.objects.get(kind="tool_server", slug="agenda")
+        address = f"/admin/tools/toolserver/{item.pk}/refresh/"
+        async_to_sync(person.post)(address, {"environment": "production"})
+        with tenant_transaction(tenant):
+            state = ServerState.objects.get(server="agenda")
+            found[tenant.slug] = (state.count, state.code)
+    assert found == {"acme": (1, ""), "other": (0, "needs_sign_in")}
