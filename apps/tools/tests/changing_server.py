@@ -116,7 +116,8 @@ def _serve(tools: Path, calls: Path, port: int) -> None:
     from mcp.types import CallToolResult, ListToolsResult, TextContent, Tool
 
     def offered_now() -> dict[str, Any]:
-        return json.loads(tools.read_text())
+        offered: dict[str, Any] = json.loads(tools.read_text())
+        return offered
 
     async def list_tools(_context: Any, params: Any) -> ListToolsResult:
         offered = offered_now()

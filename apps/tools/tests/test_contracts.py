@@ -35,7 +35,7 @@ def pinned(contract: Contract, **changes: Any) -> ToolConfig:
 
 def schema(**changes: Any) -> dict[str, Any]:
     """Return the balance tool's input schema with ``changes`` of single properties."""
-    found = copy.deepcopy(BALANCE["inputSchema"])
+    found: dict[str, Any] = copy.deepcopy(BALANCE["inputSchema"])
     for name, inner in changes.items():
         if inner is None:
             del found["properties"][name]

@@ -219,6 +219,7 @@ def test_refresh__of_what_runs__is_no_drift_while_the_next_pin_waits(crm, in_acm
     content = patched_content(
         ChangeRequest.objects.get(number=done.request), "tool", "consultar_saldo"
     )
+    assert content is not None
     item_save(kind="tool", slug="consultar_saldo", content=content, actor="test")
     assert refresh().released == ("consultar_saldo",)
     crm.offer(BALANCE, BLOCK)
