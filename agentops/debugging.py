@@ -12,6 +12,7 @@ from django.conf import settings
 
 from agentops import policies, wiring
 from agentops.tool_gateway import running
+from apps.agents.config import AgentConfig
 from apps.conversations import selectors
 from apps.conversations.services import NotDeployed, UnknownAgent
 from apps.conversations.steps.identify import Identify
@@ -127,10 +128,19 @@ async def tool_call(*, principal: Principal, inbound: Inbound, tool: str) -> Too
     transports = wiring.tool_transport()
     try:
         calling = wiring.tool_caller(transports, ForgetfulLedger())
-        calls = await calling.call(turn, [ToolRequest(tool=tool)])
+        calls = await calling.call(turn, [ToolRequest(tool=tool, agent=_listing(turn, tool))])
     finally:
         await transports.aclose()
     return calls[0]
+
+
+def _listing(turn: Turn, tool: str) -> str:
+    """Return who asks for ``tool``: the agent addressed, or where none was named one that lists it."""
+    if turn.inbound.agent is not None:
+        return turn.session.agent
+    agents = turn.release.all(AgentConfig)
+    listing = [slug for slug, agent in agents.items() if agent.may_answer and tool in agent.tools]
+    return listing[0] if listing and turn.session.agent not in listing else turn.session.agent
 
 
 async def environment_describe(*, principal: Principal) -> dict[str, Any]:

@@ -118,7 +118,11 @@ def contents(side: Side) -> dict[str, dict[str, Any]]:
         "tool": {"mcp_server": side.item("tool_server"), "description": side.canary},
         "parameter_mapping": {"tool": side.item("tool")},
         "workflow": {"start": "one", "nodes": [{"id": "one", "tool": side.item("tool")}]},
-        "agent": {"prompt": side.item("prompt"), "description": side.canary},
+        "agent": {
+            "prompt": side.item("prompt"),
+            "description": side.canary,
+            "tools": [side.item("tool")],
+        },
         "intent": {"agent": side.item("agent"), "description": side.canary},
         "state_policy": {"state": "waiting", "agent": side.item("agent")},
         "routing_policy": {"default_agent": side.item("agent")},

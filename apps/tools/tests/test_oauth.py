@@ -372,7 +372,7 @@ class TestSigningIn:
     async def test_state__too_old__is_none(self, world, oauth, user_tool, monkeypatch):
         back = await self.begun(oauth, user_tool)
         later = timezone.now() + timedelta(minutes=16)
-        monkeypatch.setattr(services.timezone, "now", lambda: later)
+        monkeypatch.setattr("apps.tools.oauth.services.timezone.now", lambda: later)
         with pytest.raises(NoSuchSignIn):
             await self.back(user_tool, back["state"])
 
