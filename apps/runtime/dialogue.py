@@ -55,7 +55,7 @@ class Transaction(_Kept):
     """One action on its way: what is known, what is missing, what was asked.
 
     ``values``: argument -> value as the tool contract sees it (placeholders for restricted ones);
-    merged over the turns, never rebuilt. ``origins``: argument -> ``said``, ``context``,
+    merged over the turns, never rebuilt. ``origins``: argument -> ``said``, ``earlier``, ``context``,
     ``extracted``, ``model``, ``validator`` or ``resolved``. ``missing``: required arguments still
     open, in the order they are asked. ``asked``: the argument the last question was about, ``times``
     how often in a row. ``confirmation``: id of the recorded question, while one is open; ``ask``: for what.
@@ -79,6 +79,7 @@ class Transaction(_Kept):
     execution: str = ""
     node: str = ""
     started_turn: int = 0
+    ended_turn: int = 0
     reason: str = ""
     items_count: int = 0
     items_succeeded: int = 0

@@ -99,9 +99,19 @@ class Transactions:
         transaction = self._opened(turn, call.tool, dict(call.arguments), "model")
         return await self._go_on(turn, transaction)
 
-    async def start(self, turn: Turn, slug: str, values: Mapping[str, Any]) -> Turn:
-        """Open a transaction for the action the message names, with what it says already."""
-        return await self._go_on(turn, self._opened(turn, slug, dict(values), "said"))
+    async def start(
+        self,
+        turn: Turn,
+        slug: str,
+        values: Mapping[str, Any],
+        before: Mapping[str, Any] | None = None,
+    ) -> Turn:
+        """Open a transaction for the action the message names, with what it says already.
+
+        ``before``: what earlier messages say of the rest.
+        """
+        opened = self._opened(turn, slug, dict(values), "said")
+        return await self._go_on(turn, _merged(opened, before or {}, "earlier"))
 
     async def answer(self, turn: Turn) -> Turn:
         """Move the open transaction by what the message says to it (``turn.reading``)."""
@@ -358,7 +368,7 @@ class Transactions:
             text = self._facts.mask_for(turn)(call.error.strip())
             known = say("failed", language, reason=text) if text else say("failed_plain", language)
             return _speak(turn, transaction, known)
-        if tool.response.template:
+        if tool.response.template and not _composed(call.result):
             text = result_text(tool.response.template, call.result, call.arguments)
             if text and tool.response.direct:
                 return _speak(turn, transaction, text)
@@ -465,6 +475,7 @@ class Transactions:
             update={
                 "status": status,
                 "reason": self._facts.mask_for(turn)(reason)[:300],
+                "ended_turn": turn.session.turn_number,
                 "missing": (),
                 "asked": "",
                 "ask": None,
@@ -537,6 +548,11 @@ def _flat(outputs: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(output, Mapping)
         for key, value in output.items()
     }
+
+
+def _composed(result: Any) -> bool:
+    """Whether the result asks for a model's words instead of a fixed text (platform facts 4.8)."""
+    return isinstance(result, Mapping) and result.get("requires_llm_composition") is True
 
 
 def _speak(turn: Turn, transaction: Transaction, text: str) -> Turn:

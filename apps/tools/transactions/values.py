@@ -5,7 +5,7 @@ identifier. Free text is taken as it stands, and only for the argument that was 
 """
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,8 @@ _IDENTIFIER = re.compile(r"(?<![\w<])[A-Za-z0-9][\w./-]*\d[\w./-]*|<[A-Z_]+_\d+>
 MIN_DIGITS = 3
 """An identifier that begins with a digit has so many of them: "2 dias", "2a via" are none."""
 MAX_FREE_TEXT = 500
+# A message that denies something takes back what it names; in words that are folded.
+_DENIED = frozenset({"nao", "nem", "nunca", "not", "no", "never", "errado", "errada", "wrong"})
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,36 @@ def values_said(asked: Asked, text: str, sense: Sense, extract: Extract) -> dict
         free = _free(asked, text, sense, found)
         if free is not None:
             found[asked.asked] = free
+    return found
+
+
+def values_before(
+    asked: Asked, texts: Iterable[str], sense_of: Callable[[str], Sense]
+) -> dict[str, Any]:
+    """Return open argument -> value that earlier messages plainly say, the newest first.
+
+    Only what was called by its name or is an identifier: any other number or word may have been said
+    of something else. A message that names several values, or denies one, leaves the argument open for good:
+    what was taken back is never revived by an older message. One that gives up ends the search.
+    """
+    found: dict[str, Any] = {}
+    left = {name for name in asked.open if name not in asked.customer}
+    for text in texts:
+        sense = sense_of(text)
+        if sense.abandons or sense.stops or not left:
+            break
+        denied = bool(_DENIED.intersection(words(text)))
+        for name in sorted(left):
+            argument = asked.tool.args_schema[name]
+            value = _named(argument, name, text)
+            identifiers = _identifiers(text) if name in asked.identifiers else []
+            if value is None and len(identifiers) == 1:
+                value = _lone_identifier(asked, name, text)
+            typed = typed_value(argument, value)
+            if typed is not None or identifiers:
+                left.discard(name)
+            if typed is not None and not denied and len(identifiers) < 2:
+                found[name] = typed
     return found
 
 
@@ -108,14 +140,16 @@ def _lone_identifier(asked: Asked, name: str, text: str) -> str | None:
         return None
     if (whole := answer_value(text)) and _names(whole):
         return whole
-    found: list[str] = list(
-        dict.fromkeys(m.rstrip(".-/") for m in _IDENTIFIER.findall(text) if _names(m))
-    )
+    found = _identifiers(text)
     if len(found) != 1:
         return None
     if found[0].startswith("<") and not asked.tool.args_schema[name].restricted:
         return None
     return found[0]
+
+
+def _identifiers(text: str) -> list[str]:
+    return list(dict.fromkeys(m.rstrip(".-/") for m in _IDENTIFIER.findall(text) if _names(m)))
 
 
 def _names(token: str) -> bool:
