@@ -27,14 +27,16 @@ from agentops.policies import (
     rails,
     refusal_text,
     route_text,
+    specialist_left,
     tool_info,
     tools_read_for,
     topics_text,
     transaction_facts,
     turn_routing_policy,
 )
+from apps.agents.code.running import CodeAgentParts, CodeAgentRunner
 from apps.agents.plan import RunPlan
-from apps.agents.step import CodeAgents, RunAgent
+from apps.agents.step import RunAgent
 from apps.conversations.steps.deliver import Deliver
 from apps.conversations.steps.identify import Identify
 from apps.conversations.steps.persist import Persist
@@ -74,13 +76,30 @@ def turn_pipeline(
     store: TurnStore,
     workflows: WorkflowRunner,
     embeddings: MeaningPort | None = None,
-    code_agents: CodeAgents | None = None,
+    code: CodeAgentParts | None = None,
     observers: Sequence[Observer] = (),
     on_error: Callable[[Turn, str, BaseException], None] | None = None,
 ) -> Pipeline:
-    """Return the pipeline over these ports."""
+    """Return the pipeline over these ports; ``code``: what agents in Python need, ``None`` for none."""
     facts = transaction_facts()
     transactions = Transactions(tools, workflows, facts)
+    extraction = ModelExtraction(models)
+
+    def code_agents(tools: ToolPort) -> CodeAgentRunner | None:
+        if code is None:
+            return None
+        return CodeAgentRunner(
+            tools,
+            models,
+            find=code.find,
+            tool_info=tool_info,
+            failure_text=failure_text,
+            on_error=on_error,
+            mask_for=model_mask,
+            transactions=transactions,
+            cache=code.cache,
+            seconds=code.seconds,
+        )
 
     def agent_over(tools: ToolPort) -> RunAgent:
         return RunAgent(
@@ -93,7 +112,7 @@ def turn_pipeline(
             transactions=transactions,
             evidence_for=action_evidence,
             hops_for=hop_budget,
-            code_agents=code_agents,
+            code_agents=code_agents(tools),
         )
 
     return Pipeline(
@@ -102,13 +121,16 @@ def turn_pipeline(
             Recall(history, policy_for=memory_policy),
             GuardInput(policy_for=rails),
             ReadPending(
-                answer_sense, workflows, ConfirmationClassifier(models, turn_routing_policy)
+                answer_sense,
+                workflows,
+                ConfirmationClassifier(models, turn_routing_policy),
+                extraction,
             ),
             ChooseAgent(agents_of, models=models, embeddings=embeddings),
             TakeAnswer(asked_key),
-            Transact(transactions, facts),
-            TakeControl(control_text),
-            ReadArguments(ModelExtraction(models), tools_read_for),
+            Transact(transactions, facts, extraction),
+            TakeControl(control_text, leave=specialist_left),
+            ReadArguments(extraction, tools_read_for),
             Supervise(
                 attempt=[
                     RunPlan(

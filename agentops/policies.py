@@ -6,6 +6,8 @@ from typing import Any
 
 from apps.agents.config import AgentConfig, MemoryPolicyConfig, PromptConfig
 from apps.agents.delegation.functions import specialists
+from apps.agents.delegation.sub_conversation import sub_left
+from apps.agents.evidence import vault_mask
 from apps.agents.tooling import mentions, stems
 from apps.evals.config import JudgePolicyConfig
 from apps.governance.config import RailPolicyConfig
@@ -197,6 +199,11 @@ def control_text(turn: Turn) -> str:
     policy = routing_policy(turn.release)
     handed = turn.route is not None and turn.route.control == "HUMAN_HANDOFF"
     return policy.handoff_text if handed else policy.end_text
+
+
+def specialist_left(turn: Turn) -> Turn:
+    """End the sub-conversation of a customer who asked for a person, or for the end."""
+    return sub_left(turn, vault_mask(turn, model_mask(turn)))
 
 
 def cancelled_text(turn: Turn) -> str:

@@ -18,6 +18,9 @@ from agentops import celery, policies
 from agentops.pipeline import turn_pipeline
 from agentops.runtime import SECRET_PREFIX, LoopThread, Runtime, secret_variable
 from apps.agents.calling import ModelCaller
+from apps.agents.code.registry import agent_class
+from apps.agents.code.running import CodeAgentParts
+from apps.agents.code.stores import KeptAnswers
 from apps.agents.providers.registry import Providers
 from apps.conversations import tasks
 from apps.conversations.adapters import (
@@ -109,6 +112,9 @@ def build() -> tuple[Pipeline, Callable[[], Coroutine[Any, Any, None]]]:
         models=ModelCaller(providers, ledger, secret=secret),
         store=DatabaseTurnStore(),
         embeddings=meanings,
+        code=CodeAgentParts(
+            find=agent_class, cache=KeptAnswers(), seconds=settings.CODE_AGENT_SECONDS
+        ),
         observers=[import_string(name)() for name in settings.TURN_OBSERVERS],
         on_error=turn_broke,
     )

@@ -124,11 +124,19 @@ def test_architecture__its_picture__has_the_steps_of_the_pipeline_in_order():
         if isinstance(node, ast.ImportFrom) and node.module and "step" in node.module
         for alias in node.names
     }
-    made = [
-        (node.lineno, node.col_offset, node.func.id)
+    # A step that a function makes stands where the function is handed on.
+    makers = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    handed = {
+        node.id: (node.lineno, node.col_offset)
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in files
-    ]
+        if isinstance(node, ast.Name)
+    }
+    made = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in files:
+            inside = [m.name for m in makers if node in ast.walk(m) and m.name in handed]
+            place = handed[inside[-1]] if inside else (node.lineno, node.col_offset)
+            made.append((*place, node.func.id))
     steps = [step for _line, _column, step in sorted(made)]
     assert sorted(steps) == sorted(files)
     places = [re.search(rf"\b{step}\s+{files[step]}\b", text) for step in steps]

@@ -25,7 +25,7 @@ from apps.conversations.accepting import turn_accept
 from apps.conversations.models import LedgerEntry, TurnRecord
 from apps.releases.authority import setting_up
 from apps.releases.environments.services import binding_set, release_deploy
-from apps.releases.portable.native import Portable, PortableItem, native_parse
+from apps.releases.portable.native import Portable, native_parse
 from apps.releases.portable.transfer import tenant_import
 from apps.releases.portable.yaml_source import source_read
 from apps.releases.services import release_publish
@@ -37,7 +37,6 @@ from apps.tenants.services import tenant_create
 from apps.tools.tests.servers import running
 
 pytestmark = pytest.mark.django_db
-DELEGATION = Path(__file__).parent / "delegation_demo.yaml"
 LINE = "11999999999"
 
 
@@ -56,14 +55,12 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
 def demo(servers: dict[str, str], db: None, settings: Any) -> Tenant:
     """The demo tenant with its delegating agent, published and deployed."""
     settings.TOOL_ALLOW_PRIVATE = ["127.0.0.1"]
-    found: dict[tuple[str, str], PortableItem] = {}
-    for path in (FOLDER / "default.yaml", DELEGATION):
-        for item in native_parse([source_read(path, path.name)]).items:
-            found.setdefault((item.kind, item.slug), item)
+    path = FOLDER / "default.yaml"
+    items = native_parse([source_read(path, path.name)]).items
     with setting_up("a test's world"):
         tenant: Tenant = tenant_create(slug="default", name="Demo", actor="test")
         with tenant_transaction(tenant):
-            tenant_import(portable=Portable(items=list(found.values())), actor="test", note="demo")
+            tenant_import(portable=Portable(items=items), actor="test", note="demo")
             environment = settings.DEFAULT_ENVIRONMENT
             for name, address in servers.items():
                 binding_set(

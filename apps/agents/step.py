@@ -55,6 +55,10 @@ class AgentUnrouted(Exception):
     """The agent step ran before a route was chosen."""
 
 
+class AgentUnavailable(Exception):
+    """The agent's record names an implementation, and nothing here runs those: no other answers."""
+
+
 @dataclass(frozen=True)
 class _Speaker:
     """Who has the word. ``delegate`` is set for the specialist of the open sub-conversation."""
@@ -124,8 +128,11 @@ class RunAgent:
             text = self._texts_for(turn)
             return turn.evolve(draft=Draft(text=text, agent=route.agent, outcome=outcome))
         agent = turn.release.get(AgentConfig, route.agent)
-        if agent.implementation and self._code_agents is not None:
-            return await self._code_agents(turn, route.agent, agent)
+        if agent.implementation:
+            if self._code_agents is None:
+                raise AgentUnavailable(f"no agent in code runs here: {agent.implementation}")
+            before = len(turn.tool_calls)
+            return self._kept(await self._code_agents(turn, route.agent, agent), before)
         turn, speaker = _speaker(turn, mask)
         leading = turn.release.get(AgentConfig, speaker.slug)
         sub = turn.dialogue.sub_conversation

@@ -197,7 +197,9 @@ def turn_settle(*, turn: Turn, tenant_id: int) -> None:
             "next_state": turn.next_state
             if turn.next_state is not None
             else turn.session.next_state,
-            "active_agent": turn.route.agent if turn.route else turn.session.active_agent,
+            # Who goes on, which after a sub-conversation is not who was routed to.
+            "active_agent": turn.dialogue.active_agent
+            or (turn.route.agent if turn.route else turn.session.active_agent),
             "settled_number": turn.session.turn_number,
             "pending": outcome.kind == "waiting" or turn.dialogue.pending,
         }

@@ -4,6 +4,7 @@ import asyncio
 import contextvars
 import uuid
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from apps.agents.code.base import Answer, CodeAgent
 from apps.agents.code.caching import AnswerCache, NoAnswerCache
@@ -34,6 +35,15 @@ class NoAnswer(ValueError):
 
 class CodeAgentExit(RuntimeError):
     """The agent tried to end the process."""
+
+
+@dataclass(frozen=True)
+class CodeAgentParts:
+    """What an installation gives to agents in code: their classes, kept answers, their time."""
+
+    find: FindClass
+    cache: AnswerCache | None = None
+    seconds: float = 60.0
 
 
 class CodeAgentRunner:

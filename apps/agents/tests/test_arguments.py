@@ -54,7 +54,7 @@ def test_arguments__anything_else__is_refused_with_the_reason(raw, reason):
     ["1e999", "-1e999", "9007199254740993.5", "0.1234567890123456789", "1e-400", "9" * 5000],
 )
 def test_arguments__number_that_no_float_holds__is_marked_and_still_json(number):
-    value = arguments_parse('{"a":%s}' % number)["a"]
+    value = arguments_parse(f'{{"a":{number}}}')["a"]
 
     assert isinstance(value, Inexact)
     assert value.text == number
@@ -63,6 +63,6 @@ def test_arguments__number_that_no_float_holds__is_marked_and_still_json(number)
 
 @pytest.mark.parametrize("number", ["0.1", "1.1", "0.30000000000000004", "-71.99", "5e-324"])
 def test_arguments__number_that_a_float_is_written_as__is_that_float(number):
-    value = arguments_parse('{"a":%s}' % number)["a"]
+    value = arguments_parse(f'{{"a":{number}}}')["a"]
 
     assert (type(value), value) == (float, float(number))

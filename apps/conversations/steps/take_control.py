@@ -15,18 +15,24 @@ HANDOFF_REASON = "customer"
 class TakeControl:
     """Sets the outcome of a route that no agent answers: ``HandedOver`` or ``Ended``.
 
-    ``text_for`` gives the tenant's words. What was open in the conversation is closed; what was
-    done stays known. Stands after the action of the turn was ended.
+    ``text_for`` gives the tenant's words, ``leave`` ends an open sub-conversation. What was open in
+    the conversation is closed; what was done stays known. Stands after the action of the turn was
+    ended.
     """
 
-    def __init__(self, text_for: Callable[[Turn], str]) -> None:
+    def __init__(
+        self, text_for: Callable[[Turn], str], *, leave: Callable[[Turn], Turn] | None = None
+    ) -> None:
         self._text_for = text_for
+        self._leave = leave
 
     async def __call__(self, turn: Turn) -> Turn:
         route = turn.route
         if route is None or not route.control:
             return turn
         text = self._text_for(turn)
+        if self._leave is not None:
+            turn = self._leave(turn)
         closed = turn.dialogue.evolve(sub_conversation=None, active_agent="", active_intent="")
         if route.control == "HUMAN_HANDOFF":
             return turn.evolve(

@@ -151,11 +151,11 @@ def test_revprec__200_kb_of_bad_luck__still_ends(text):
 
 def test_revprec__protocol_of_an_earlier_action_of_the_conversation__passes():
     kept = Evidence(tool="solicitar_troca", status="COMPLETED", summary={"protocolo": "123456"})
-    draft = Draft(text="O protocolo da troca é 123456.", agent="a")
+    draft = Draft(text="O protocolo é 123456.", agent="a")
     turn = turn_of("qual o protocolo?", draft=draft, dialogue=Dialogue(evidence=(kept,)))
     rules = [RailRule(code="REVPREC")]
     known = rails_run(phase="output", rules=rules, text=draft.text, turn=turn).decisions[0]
     assert known.action == "allow"
-    other = turn.evolve(draft=Draft(text="O protocolo da troca é 654321.", agent="a"))
+    other = turn.evolve(draft=Draft(text="O protocolo é 654321.", agent="a"))
     invented = rails_run(phase="output", rules=rules, text=other.draft.text, turn=other)
     assert invented.decisions[0].action == "retry"

@@ -6,16 +6,17 @@ Nothing runs here. What the message fills, confirms, rejects or gives up is note
 
 import re
 from collections.abc import Awaitable, Callable
-from typing import Literal
+from typing import Any, Literal
 
 from apps.runtime.dialogue import Reading, Sense, Transaction
 from apps.runtime.text import fold, words
 from apps.runtime.turn import Turn
 from apps.tools.config import ToolConfig
 from apps.tools.mapping import extractor_of
+from apps.tools.model_extraction import ModelExtraction
 from apps.tools.transactions.machine import WorkflowRunner, inconsistency
 from apps.tools.transactions.reading import asked_of
-from apps.tools.transactions.values import values_said
+from apps.tools.transactions.values import Asked, values_said
 
 _SENTENCE = re.compile(r"[.!;,\n]+\s+")
 
@@ -24,21 +25,25 @@ Classify = Callable[[Turn, str], Awaitable[tuple[Turn, Literal["yes", "no", "ope
 
 
 class ReadPending:
-    """Sets ``turn.reading``; clears the mark of a closed flow, which counts for one turn only.
+    """Sets ``turn.reading``.
 
-    ``sense_of`` gives the shape of an answer, ``classify`` a model's opinion of an unclear one.
+    ``sense_of`` gives the shape of an answer, ``classify`` a model's opinion of an unclear one,
+    ``extraction`` what a model reads of the open arguments when nothing else did.
     """
 
     def __init__(
-        self, sense_of: Callable[[str], Sense], workflows: WorkflowRunner, classify: Classify
+        self,
+        sense_of: Callable[[str], Sense],
+        workflows: WorkflowRunner,
+        classify: Classify,
+        extraction: ModelExtraction,
     ) -> None:
         self._sense_of = sense_of
         self._workflows = workflows
         self._classify = classify
+        self._extraction = extraction
 
     async def __call__(self, turn: Turn) -> Turn:
-        if turn.dialogue.boundary:
-            turn = turn.evolve(dialogue=turn.dialogue.evolve(boundary=False))
         if finding := inconsistency(turn.dialogue, turn.session.next_state):
             turn = turn.decide(finding)
         transaction = turn.dialogue.transaction
@@ -47,6 +52,12 @@ class ReadPending:
         if transaction.status == "WORKFLOW_PAUSED":
             return turn.evolve(reading=await self._paused(turn, transaction))
         reading = self._read(turn, transaction)
+        if reading.kind == "unclear" and transaction.status == "COLLECTING_PARAMETERS":
+            turn, values = await self._extraction.pending(
+                turn, transaction.tool, transaction.missing
+            )
+            if values:
+                reading = Reading(kind="fills", values=values, source="semantic")
         if reading.kind == "unclear" and transaction.status == "AWAITING_CONFIRMATION":
             turn, opinion = await self._classify(turn, transaction.question)
             if opinion != "open":
@@ -70,7 +81,8 @@ class ReadPending:
                 return Reading(kind="fills", values=values)
             if sense.no and not sense.rest:
                 return Reading(kind="unclear", reason="no, to a question for a value")
-            return Reading(kind="unclear")
+            # A request may still be the answer ("porque quero um maior"), if nobody else is meant.
+            return Reading(kind="unclear", values=_as_text(asked, turn.text, sense))
         if values and not sense.requests:
             # A correction: whatever yes stood before it was not to these values.
             return Reading(kind="fills", values=values)
@@ -97,6 +109,13 @@ class ReadPending:
                 kind="unclear", values={"answer": answer}, rest=more, reason="contextual_reentry"
             )
         return Reading(kind="unclear")
+
+
+def _as_text(asked: Asked, text: str, sense: Sense) -> dict[str, Any]:
+    if "?" in text:
+        return {}
+    plain = sense.model_copy(update={"requests": False})
+    return values_said(asked, text, plain, lambda name, said: None)
 
 
 def _first_sentence(text: str) -> tuple[str, str]:

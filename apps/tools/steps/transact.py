@@ -1,12 +1,17 @@
 """Opens, moves and ends the action of a turn, after routing and before any agent speaks."""
 
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
 from apps.runtime.dialogue import Topic
 from apps.runtime.turn import Turn
 from apps.tools.config import ToolConfig
 from apps.tools.mapping import extractor_of
+from apps.tools.model_extraction import ModelExtraction
 from apps.tools.transactions.machine import Facts, Transactions
 from apps.tools.transactions.reading import asked_of, opened
-from apps.tools.transactions.values import values_said
+from apps.tools.transactions.values import Asked, values_before, values_said
 
 MAX_TOPICS = 8
 INTERRUPTIONS = {"HUMAN_HANDOFF": "human_handoff", "END_SESSION": "end_session"}
@@ -17,12 +22,16 @@ class Transact:
 
     A route of method ``transaction`` answers the open one. Any other route ends it: the customer
     went on to something else, and nothing runs that was not confirmed. Without an open one, an
-    action that the message names is opened. Topics that the route leaves for later are kept.
+    action that the message names is opened, with what rules and then ``extraction`` read of its
+    arguments. Topics that the route leaves for later are kept.
     """
 
-    def __init__(self, transactions: Transactions, facts: Facts) -> None:
+    def __init__(
+        self, transactions: Transactions, facts: Facts, extraction: ModelExtraction
+    ) -> None:
         self._transactions = transactions
         self._facts = facts
+        self._extraction = extraction
 
     async def __call__(self, turn: Turn) -> Turn:
         route = turn.route
@@ -44,7 +53,29 @@ class Transact:
         asked = asked_of(turn, tool, opened(tool, slug))
         sense = self._facts.sense_of(turn.text)
         values = values_said(asked, turn.text, sense, extractor_of(turn, slug))
-        return await self._transactions.start(turn, slug, values)
+        still = [name for name in asked.open if name not in values]
+        if still:
+            turn, read = await self._extraction.pending(turn, slug, still)
+            values = {**read, **values}
+        before = self._said_before(turn, tool, asked, values)
+        return await self._transactions.start(turn, slug, values, before)
+
+    def _said_before(
+        self, turn: Turn, tool: ToolConfig, asked: Asked, values: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return what earlier messages say of the arguments that ``values`` leaves open.
+
+        Only of an action that is put to the customer, who sees the values before it runs; nothing
+        from before the last action ended, and nothing said to a specialist.
+        """
+        if not tool.confirmation_required:
+            return {}
+        last = turn.dialogue.last_transaction
+        since = turn.session.turn_number - 1 - (last.ended_turn if last else 0)
+        texts = [line.text for line in turn.memory if line.role == "user" and not line.thread]
+        newest = texts[::-1][: max(0, since)]
+        still = tuple(name for name in asked.open if name not in values)
+        return values_before(replace(asked, open=still), newest, self._facts.sense_of)
 
 
 def _topics_kept(turn: Turn) -> Turn:

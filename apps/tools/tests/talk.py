@@ -6,9 +6,10 @@ from typing import Any
 from apps.routing.answers import answer_sense
 from apps.runtime.dialogue import Dialogue, dialogue_load
 from apps.runtime.release import Release
-from apps.runtime.testing import FakeConfirmations, FakeLedger
-from apps.runtime.turn import BusinessContext, Caller, Route, SessionState, Turn
+from apps.runtime.testing import FakeConfirmations, FakeLedger, FakeModel
+from apps.runtime.turn import BusinessContext, Caller, ChatMessage, Route, SessionState, Turn
 from apps.tools.config import Argument, ToolConfig
+from apps.tools.model_extraction import ModelExtraction
 from apps.tools.steps.read_pending import ReadPending
 from apps.tools.steps.transact import Transact
 from apps.tools.tests.world import AGENT, BINDINGS, TRUSTED, caller_of, release, turn
@@ -105,10 +106,12 @@ class Talk:
     caller: Caller = TRUSTED
     workflows: WorkflowRunner = field(default_factory=NoWorkflows)
     opinion: str = "open"
+    readings: tuple[str, ...] = ()
     ledger: FakeLedger = field(default_factory=FakeLedger)
     confirmations: FakeConfirmations = field(default_factory=FakeConfirmations)
     turns: list[Turn] = field(default_factory=list)
     stored: str = "{}"
+    memory: tuple[ChatMessage, ...] = ()
     asked_model: int = 0
 
     @property
@@ -144,6 +147,7 @@ class Talk:
                 dialogue=self.dialogue,
             ),
             dialogue=self.dialogue,
+            memory=self.memory,
             business_context=BusinessContext(values=self.context),
         )
         tools = caller_of(self.transport, self.ledger, confirmations=self.confirmations)
@@ -154,8 +158,9 @@ class Talk:
             sense_of=answer_sense,
             mask_for=lambda turn: lambda text: text,
         )
-        read = ReadPending(answer_sense, self.workflows, self._classify)
-        transact = Transact(Transactions(tools, self.workflows, facts), facts)
+        extraction = ModelExtraction(FakeModel(*self.readings))
+        read = ReadPending(answer_sense, self.workflows, self._classify, extraction)
+        transact = Transact(Transactions(tools, self.workflows, facts), facts, extraction)
         walked = await read(begun)
         open_one = walked.dialogue.transaction is not None and not elsewhere
         walked = walked.evolve(

@@ -1,7 +1,10 @@
 """An action from its first word to its end (platform facts 15.1, 16; the regression set of 15.1)."""
 
+from dataclasses import replace
+
 import pytest
 
+from apps.runtime.config import KindConfig
 from apps.runtime.dialogue import dialogue_load
 from apps.runtime.ports import RemoteResult, ToolUnavailable
 from apps.tools.config import Argument, Execution, PreValidation, Response, ToolConfig
@@ -102,6 +105,48 @@ async def test_negative_answer_to_a_question_for_a_value__is_no_value():
 
     assert conversation.dialogue.transaction.values == {"order_id": "PED-1001"}
     assert conversation.dialogue.transaction.status == "COLLECTING_PARAMETERS"
+
+
+class Extractor(KindConfig):
+    """As a model profile of another app: that there is one is enough."""
+
+    kind = "model_profile"
+
+
+def reading(*answers):
+    """A conversation whose tenant has a model that reads parameters, and what it answers."""
+    release = world()
+    profile = {("model_profile", "transaction_parameter_extraction"): Extractor()}
+    items = {**release.items, **profile}
+    return talk(release=replace(release, items=items), readings=answers)
+
+
+async def test_model_reads_what_no_rule_does__and_only_what_was_said():
+    conversation = reading('{"reason": "tela trincada", "order_id": "PED-9"}')
+
+    await conversation.say("quero cancelar meu pedido porque veio com a tela trincada")
+
+    assert conversation.dialogue.transaction.values == {"reason": "tela trincada"}
+    assert conversation.said == "Qual é o número do pedido?"
+
+
+@pytest.mark.parametrize("answer", ["{}", "não sei", '{"reason": null}'])
+async def test_model_reads_nothing__the_customer_is_asked(answer):
+    conversation = reading(answer)
+
+    await conversation.say("quero cancelar o pedido PED-77")
+
+    assert conversation.dialogue.transaction.values == {"order_id": "PED-77"}
+    assert conversation.said == "Qual é o motivo?"
+
+
+async def test_request_that_nobody_else_answers__is_the_text_that_was_asked():
+    conversation = talk()
+    await conversation.say("quero cancelar o pedido PED-77")
+
+    await conversation.say("porque quero um maior")
+
+    assert conversation.dialogue.transaction.values["reason"] == "porque quero um maior"
 
 
 # -- confirming ----------------------------------------------------------------------------------
@@ -306,8 +351,6 @@ async def test_done__evidence_is_kept_by_resource_and_the_flow_is_closed():
     assert evidence.summary == DONE
     assert conversation.dialogue.transaction is None
     assert conversation.dialogue.boundary is True
-    await conversation.say("obrigado", elsewhere=True)
-    assert conversation.dialogue.boundary is False
 
 
 async def test_tool_says_no__is_failed_with_its_words():
