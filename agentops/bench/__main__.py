@@ -16,7 +16,7 @@ import django
 
 django.setup()
 
-from agentops.bench import in_process, load, stacks  # noqa: E402
+from agentops.bench import in_process, load, routing, stacks  # noqa: E402
 from agentops.bench.cpu import cpu_of, pids_named  # noqa: E402
 from agentops.bench.stacks import Stack  # noqa: E402
 from agentops.env import BASE_DIR  # noqa: E402
@@ -154,6 +154,7 @@ def main() -> None:
         for intents in (10, 1_000, 10_000):
             compiled, p50, p95 = in_process.routing_times(intents)
             say(f"{intents:7} | {compiled:9.2f} | {p50:6.3f} | {p95:6.3f}")
+        routing.report(say)
 
 
 if __name__ == "__main__":

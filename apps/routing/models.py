@@ -5,6 +5,10 @@ from django.utils.translation import gettext_lazy as _
 from apps.releases.models import ConfigItem
 from apps.routing.config import IntentConfig, RoutingPolicyConfig, StatePolicyConfig
 
+# ``X as X``: Django finds an app's models here.
+from apps.routing.vector_models import ExampleVector as ExampleVector
+from apps.routing.vector_models import VectorWork as VectorWork
+
 
 class Intent(ConfigItem):
     config_class = IntentConfig

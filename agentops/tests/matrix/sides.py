@@ -46,6 +46,7 @@ from apps.releases.environments.services import binding_set, release_deploy
 from apps.releases.kinds import proxies
 from apps.releases.models import Binding, Deployment, Reference, Release, Revision
 from apps.releases.services import item_save, release_publish
+from apps.routing.vector_models import ExampleVector, VectorWork
 from apps.runtime.canonical import canonical_json, sha256_text
 from apps.tenants.models import ApiKey, Role, User
 from apps.tenants.scope import tenant_transaction
@@ -145,6 +146,7 @@ def sides_make(world: Any) -> tuple[Side, Side]:
             _workflow_run(side)
             _changes(side)
             _governance(side)
+            _vectors(side)
             _servers(side)
             _outside(side)
     return acme, other
@@ -489,4 +491,13 @@ def _outside(side: Side) -> None:
         ),
     ]
     for row in rows:
+        side.rows[row._meta.label_lower] = row
+
+
+def _vectors(side: Side) -> None:
+    """A vector of an example, and how far making them is."""
+    for row in (
+        ExampleVector.objects.create(model=side.canary, digest="0" * 64, vector=b"\0" * 8),
+        VectorWork.objects.create(model=side.canary, total=2, done=1),
+    ):
         side.rows[row._meta.label_lower] = row
