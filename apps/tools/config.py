@@ -533,6 +533,13 @@ class WorkflowPause(Config):
         title=_("Question again"),
         description=_("After an answer that is none of them; empty: the question."),
     )
+    classify_profile: str = Field(
+        "",
+        title=_("Model profile"),
+        description=_(
+            "A model of it may say which accepted value an unclear answer means; empty: none is asked."
+        ),
+    )
 
 
 class WorkflowNode(Config):

@@ -94,6 +94,17 @@ class ModelExtraction:
             return turn, {}
         return await self._ask(turn, wanted, TRANSACTION_EXTRACTION)
 
+    async def choice(
+        self, turn: Turn, profile: str, question: str, values: Sequence[str]
+    ) -> tuple[Turn, str]:
+        """Return the turn and which of ``values`` the message means as the answer to ``question``.
+
+        "" when the model is not sure, says anything else, fails or is not there.
+        """
+        answer = Argument(enum=list(values), description=question)
+        turn, found = await self._ask(turn, [Wanted("answer", "", "answer", answer)], profile)
+        return turn, str(found.get("answer", ""))
+
     async def _ask(
         self, turn: Turn, wanted: Sequence[Wanted], profile: str
     ) -> tuple[Turn, dict[str, Any]]:

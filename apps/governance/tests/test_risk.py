@@ -296,6 +296,12 @@ CASES: dict[str, list[Case]] = {
             flow(pause=ASKING),
             "nodes[one].pause.allowed_values",
         ),
+        Case(
+            "workflow",
+            flow(pause={**ASKING, "allowed_values": ["sim"]}),
+            flow(pause={**ASKING, "allowed_values": ["sim"], "classify_profile": "router"}),
+            "nodes[one].pause.classify_profile",
+        ),
     ],
     "workflow_compensation_dropped": [
         Case("workflow", flow(compensate_tool="u"), {}, "nodes[one].compensate_tool"),

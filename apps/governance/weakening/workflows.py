@@ -35,6 +35,9 @@ def answers_widened(edited: Edited) -> Iterator[str]:
         now = values(mapping(node, "pause"), "allowed_values")
         if was and (not now or now - was) and mapping(node, "pause").get("key"):
             yield f"nodes[{name}].pause.allowed_values"
+        read = mapping(node, "pause").get("classify_profile")
+        if was and read and not mapping(before[name], "pause").get("classify_profile"):
+            yield f"nodes[{name}].pause.classify_profile"
 
 
 def compensation_dropped(edited: Edited) -> Iterator[str]:

@@ -36,7 +36,10 @@ async def by_transaction(question: Question) -> Finding:
         return _left("agent_unavailable", "the action's agent is gone")
     control = control_said(question)
     reading = question.turn.reading
-    handed = control == "HUMAN_HANDOFF" and reading.kind in ("none", "unclear", "cancels")
+    # A model's opinion of an answer to a paused workflow stands behind asking for a person in words.
+    opinion = reading.kind == "resumes" and reading.source == "semantic"
+    open_ = opinion or reading.kind in ("none", "unclear", "cancels")
+    handed = control == "HUMAN_HANDOFF" and open_
     if reading.kind in TAKEN and not handed:
         return await _taken(question, transaction)
     if control and (handed or transaction.status != "WORKFLOW_PAUSED"):

@@ -216,6 +216,12 @@ def test_paused__asks_for_a_person__preempts_the_workflow(kind):
     assert noted["interrupted_workflow_execution_id"] == "run-1"
 
 
+def test_paused__person_asked_for__comes_before_what_a_model_made_of_the_answer():
+    read = Reading(kind="resumes", source="semantic", values={"answer": "SIM"})
+    assert paused("quero falar com um atendente", reading=read).control == "HUMAN_HANDOFF"
+    assert holds(paused("o carteiro entregou", reading=read))
+
+
 @pytest.mark.parametrize("text", ["quero ver minha fatura", "tchau", "Qual é o meu plano?", "oi"])
 def test_paused__any_other_result_of_the_probe__is_ignored(text):
     """Row 2: only HUMAN_HANDOFF is probed for."""

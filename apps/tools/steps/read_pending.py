@@ -50,7 +50,8 @@ class ReadPending:
         if transaction is None or not transaction.open:
             return turn
         if transaction.status == "WORKFLOW_PAUSED":
-            return turn.evolve(reading=await self._paused(turn, transaction))
+            turn, reading = await self._paused(turn, transaction)
+            return turn.evolve(reading=reading)
         reading = self._read(turn, transaction)
         if reading.kind == "unclear" and transaction.status == "COLLECTING_PARAMETERS":
             turn, values = await self._extraction.pending(
@@ -92,23 +93,33 @@ class ReadPending:
             return Reading(kind="rejects", rest=sense.rest)
         return Reading(kind="unclear")
 
-    async def _paused(self, turn: Turn, transaction: Transaction) -> Reading:
+    async def _paused(self, turn: Turn, transaction: Transaction) -> tuple[Turn, Reading]:
         """The literal expected answer resumes; giving up is heard; anything else is open.
 
         An answer with more to say ("ainda não. Eu não contratei esse item") is read anew with all
-        its words before it resumes anything (fault 37).
+        its words before it resumes anything (fault 37). Then a model may say which accepted answer
+        is meant, where the question wants that.
         """
-        if answer := await self._workflows.expects(turn, transaction.execution, turn.text):
-            return Reading(kind="resumes", values={"answer": answer})
+        run = transaction.execution
+        if answer := await self._workflows.expects(turn, run, turn.text):
+            return turn, Reading(kind="resumes", values={"answer": answer})
         sense = self._sense_of(turn.text)
         if sense.abandons or sense.stops:
-            return Reading(kind="cancels", rest=sense.rest)
+            return turn, Reading(kind="cancels", rest=sense.rest)
         head, more = _first_sentence(turn.text)
-        if more and (answer := await self._workflows.expects(turn, transaction.execution, head)):
-            return Reading(
-                kind="unclear", values={"answer": answer}, rest=more, reason="contextual_reentry"
-            )
-        return Reading(kind="unclear")
+        if more and (answer := await self._workflows.expects(turn, run, head)):
+            reentry = "contextual_reentry"
+            values = {"answer": answer}
+            return turn, Reading(kind="unclear", values=values, rest=more, reason=reentry)
+        pause = await self._workflows.pause_of(turn, run)
+        if pause is None or not pause.classify_profile:
+            return turn, Reading(kind="unclear")
+        turn, answer = await self._extraction.choice(
+            turn, pause.classify_profile, transaction.question, pause.allowed_values
+        )
+        if not answer:
+            return turn, Reading(kind="unclear")
+        return turn, Reading(kind="resumes", values={"answer": answer}, source="semantic")
 
 
 def _as_text(asked: Asked, text: str, sense: Sense) -> dict[str, Any]:

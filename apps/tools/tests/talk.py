@@ -8,7 +8,7 @@ from apps.runtime.dialogue import Dialogue, dialogue_load
 from apps.runtime.release import Release
 from apps.runtime.testing import FakeConfirmations, FakeLedger, FakeModel
 from apps.runtime.turn import BusinessContext, Caller, ChatMessage, Route, SessionState, Turn
-from apps.tools.config import Argument, ToolConfig
+from apps.tools.config import Argument, ToolConfig, WorkflowPause
 from apps.tools.model_extraction import ModelExtraction
 from apps.tools.steps.read_pending import ReadPending
 from apps.tools.steps.transact import Transact
@@ -59,13 +59,17 @@ class NoWorkflows:
     async def start(self, *args: Any, **kwargs: Any) -> Any:
         raise AssertionError("no workflow here")
 
-    resume = abandon = expects = start
+    resume = abandon = expects = pause_of = start
 
 
 class PausingWorkflow:
-    """A workflow that asks "sim" or "ainda não" once, then is done; ``abandoned`` runs are noted."""
+    """A workflow that asks "sim" or "ainda não" once, then is done; ``abandoned`` runs are noted.
 
-    def __init__(self) -> None:
+    ``profile``: of the model that may read an unclear answer.
+    """
+
+    def __init__(self, profile: str = "") -> None:
+        self.profile = profile
         self.answers: list[str] = []
         self.abandoned: list[str] = []
 
@@ -86,6 +90,12 @@ class PausingWorkflow:
     async def abandon(self, turn: Turn, run_id: str) -> Any:
         self.abandoned.append(run_id)
         return turn, WorkflowResult("FAILED", run_id, "flow", code="abandoned")
+
+    async def pause_of(self, turn: Turn, run_id: str) -> WorkflowPause:
+        values = ["sim", "ainda não"]
+        return WorkflowPause(
+            key="a", question="Já chegou?", allowed_values=values, classify_profile=self.profile
+        )
 
     async def expects(self, turn: Turn, run_id: str, text: str) -> str:
         said = text.strip(" .").lower()

@@ -55,6 +55,11 @@ def test_workflow__whole__is_taken():
         ((A, {**B, "compensate_params": {"x": "1"}}), {}, "b.compensate_params needs a compensate_tool"),
         ((A, {**B, "at_most_once": True, "retries": 1}), {}, "b is at_most_once"),
         ((A, {"id": "b", "pause": {"key": "k"}}), {}, "b.pause needs a question"),
+        (
+            (A, {"id": "b", "pause": {"key": "k", "question": "?", "classify_profile": "router"}}),
+            {},
+            "b.pause.classify_profile needs allowed_values",
+        ),
         ((A, {**B, "pause": {"question": "?"}}), {}, "b.pause needs a key"),
         ((A, {"id": "b", "pause": {"key": "k", "question": "? {nodes.z.x}"}}), {}, "b.pause.question: z does not come before it"),
         ((A, {**B, "when": "sim"}), {}, "b.when: 'sim' is no condition"),

@@ -302,6 +302,8 @@ async def test_pause__asks_once_and_the_nodes_before_it_never_run_again():
 
 async def test_pause__answer_that_is_none__is_asked_again_in_other_words():
     _turn, _result, server, store = await begin(ASKING)
+    waiting = await engine(server, store).pause_of(turn(ASKING, id="t2"), RUN)
+    assert waiting.allowed_values == ["Defeito", "Não serviu"]
     _turn, again = await engine(server, store).resume(turn(ASKING, id="t2"), RUN, "talvez")
     assert (again.status, again.reprompted) == ("PAUSED", True)
     assert again.question == "Responda Defeito ou Não serviu."
@@ -318,6 +320,7 @@ async def test_resume__of_a_run_that_ended__replays_its_result_and_reads_no_answ
     assert again.replayed
     assert again.text == "Reserva R-9 feita."
     assert await engine(server, store).expects(turn(STRAIGHT, id="t2"), RUN, "sim") == ""
+    assert await engine(server, store).pause_of(turn(STRAIGHT, id="t2"), RUN) is None
     assert len(server.effects) == 3
 
 

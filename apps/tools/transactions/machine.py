@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from apps.runtime.dialogue import Ask, Dialogue, Evidence, Sense, Transaction, TransactionStatus
 from apps.runtime.ports import ToolPort, ToolRequest
 from apps.runtime.turn import Decision, Draft, Signal, ToolCall, Turn
-from apps.tools.config import ToolConfig
+from apps.tools.config import ToolConfig, WorkflowPause
 from apps.tools.preparing import Reason
 from apps.tools.transactions.outcome import (
     Items,
@@ -74,6 +74,8 @@ class WorkflowRunner(Protocol):
     async def abandon(self, turn: Turn, run_id: str) -> tuple[Turn, WorkflowResult]: ...
 
     async def expects(self, turn: Turn, run_id: str, text: str) -> str: ...
+
+    async def pause_of(self, turn: Turn, run_id: str) -> WorkflowPause | None: ...
 
 
 class Transactions:

@@ -20,6 +20,8 @@ class Pause(Protocol):
     def reprompt(self) -> str: ...
     @property
     def allowed_values(self) -> list[str]: ...
+    @property
+    def classify_profile(self) -> str: ...
 
 
 class Node(Protocol):
@@ -126,6 +128,8 @@ def _node_problems(node: Node) -> Iterator[str]:
         yield f"{node.id} is at_most_once, so it has no retries"
     if node.pause.key and not node.pause.question.strip():
         yield f"{node.id}.pause needs a question"
+    if node.pause.classify_profile and not node.pause.allowed_values:
+        yield f"{node.id}.pause.classify_profile needs allowed_values to choose from"
     if not node.pause.key and (
         node.pause.question or node.pause.allowed_values or node.pause.reprompt
     ):

@@ -19,7 +19,7 @@ from apps.runtime.ports import (
     WorkflowStore,
 )
 from apps.runtime.turn import Signal, Turn
-from apps.tools.config import ToolConfig, WorkflowConfig
+from apps.tools.config import ToolConfig, WorkflowConfig, WorkflowPause
 from apps.tools.preparing import Reason
 from apps.tools.workflows.interface import Code, Confirmed, WorkflowResult
 from apps.tools.workflows.records import happened_in, result_dump, result_load, row_call
@@ -96,12 +96,16 @@ class Workflows:
         "" when it is none or nothing waits. Changes nothing. A question without accepted values
         takes any text.
         """
+        pause = await self.pause_of(turn, run_id)
+        return answer_of(pause, text) if pause else ""
+
+    async def pause_of(self, turn: Turn, run_id: str) -> WorkflowPause | None:
+        """Return the open question of the run, as the version it began with has it."""
         run = await self._store.peek(turn, run_uuid(turn, run_id))
         if run is None or run.status != "PAUSED":
-            return ""
+            return None
         workflow = WorkflowConfig.model_validate_json(run.definition)
-        pauses = [node.pause for node in workflow.nodes if node.id == run.node]
-        return answer_of(pauses[0], text) if pauses else ""
+        return next((node.pause for node in workflow.nodes if node.id == run.node), None)
 
     async def _walk(
         self, turn: Turn, run: WorkflowRunState, *, answer: str | None = None, **more: Any

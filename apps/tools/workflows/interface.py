@@ -7,6 +7,7 @@ made, and raises only ``LeaseLost``::
     resume(turn, run_id, answer)                                       -> (Turn, WorkflowResult)
     abandon(turn, run_id)                                              -> (Turn, WorkflowResult)
     expects(turn, run_id, text)                                        -> the accepted answer, or ""
+    pause_of(turn, run_id)                                             -> the open question, or None
 """
 
 from collections.abc import Mapping
