@@ -192,6 +192,12 @@ def test_sub_conversation__customer_changes_the_subject_or_gives_up__is_left(
     assert talk.turns[-1].dialogue.sub_conversation is None
 
 
+def test_action__whose_order_the_model_chose__is_put_to_the_customer(talk: Talk) -> None:
+    assert talk.say("Quero trocar o pedido").startswith("Confirma a troca do pedido PED-1002?")
+    refused = talk.say("Não")
+    assert refused.startswith("Tudo bem, não vou fazer isso.")
+
+
 RECORDED: dict[str, list[dict[str, Any]]] = json.loads(
     Path(__file__).with_name("recorded_conversations.json").read_text()
 )

@@ -9,6 +9,7 @@ from apps.conversations.ledger import turn_hold
 from apps.conversations.models import Confirmation
 from apps.runtime.canonical import sha256_text
 from apps.runtime.dialogue import Transaction
+from apps.runtime.outcomes import Answered, Waiting
 from apps.runtime.ports import Grant, GrantAnswer
 from apps.runtime.turn import Turn
 from apps.tenants.scope import tenant_transaction
@@ -26,6 +27,8 @@ def confirmation_ask(turn: Turn) -> None:
         return
     if asked.confirmation == _open_confirmation(turn.session.dialogue.transaction):
         return
+    if not isinstance(turn.outcome, Waiting | Answered):
+        return  # A rail, a judge or a failure took the question back: nobody has read it.
     now = timezone.now()
     Confirmation.objects.create(
         id=uuid.UUID(asked.confirmation),

@@ -14,7 +14,7 @@ from apps.conversations.models import Confirmation, Session
 from apps.conversations.tests.conftest import Say
 from apps.conversations.tests.test_run_turn import expire, sweep, take, walked
 from apps.runtime.dialogue import Ask, Dialogue, Transaction
-from apps.runtime.outcomes import Waiting
+from apps.runtime.outcomes import HandedOver, Waiting
 from apps.runtime.ports import Grant, LeaseLost
 from apps.runtime.turn import Turn
 from apps.tenants.models import Tenant
@@ -97,7 +97,16 @@ def test_use__anything_else__is_no_match(asked: Turn, deployed: Tenant, changed:
     assert use(asked, deployed) == "granted"
 
 
-@pytest.mark.parametrize("name", ["", "nonsense", str(uuid.uuid4())])
+def test_use__question_that_a_judge_took_back__is_absent(deployed: Tenant, say: Say):
+    first = take(deployed, say("quero trocar", message_id="m1").turn_id)
+    unread = replace(asking(walked(first)), outcome=HandedOver(text="Um momento.", reason="JUDGE"))
+    services.turn_settle(turn=unread, tenant_id=deployed.pk)
+    later = walked(take(deployed, say("sim", message_id="m2").turn_id))
+
+    assert use(later, deployed) == "absent"
+
+
+@pytest.mark.parametrize("name", ["", "nonsense", "5a1f0f8e-0b4e-4f0e-9a53-0d2f6c8b1a11"])
 def test_use__unknown_id__is_absent(asked: Turn, deployed: Tenant, name: str):
     assert use(asked, deployed, replace(GRANT, id=name)) == "absent"
 

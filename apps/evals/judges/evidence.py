@@ -121,7 +121,8 @@ def evidence_of(turn: Turn) -> Evidence:
     """Return the evidence of this turn: ok tool results, what was asked of them and said.
 
     What earlier actions of the conversation brought counts too: a protocol given then is no
-    invention now (fault 39). The prompt does not count.
+    invention now (fault 39); and what the runtime itself has to say: a question for a confirmation,
+    why a tool refused. The prompt does not count.
     """
     evidence = Evidence()
     for call in turn.tool_calls:
@@ -135,6 +136,8 @@ def evidence_of(turn: Turn) -> Evidence:
             evidence.add_value(dict(call.arguments))
     for value in turn.business_context.values.values():
         evidence.add_text(value)
+    if turn.prepared is not None:
+        evidence.add_text(turn.prepared.text)
     evidence.add_text(turn.text)
     return evidence
 

@@ -114,3 +114,14 @@ def test_groundedness__what_an_earlier_action_brought__is_no_invention():
     answer = "Seu protocolo é TRO-2026000001."
     assert judged(answer, dialogue=Dialogue(evidence=(kept,))).value == 1.0
     assert judged(answer).value == 0.0
+
+
+def test_groundedness__question_of_the_runtime__is_no_claim_of_an_agent():
+    asked = Draft(text="Confirma a troca do pedido PED-1002?", agent="a")
+    assert judged(asked.text, said="quero trocar o pedido", prepared=asked).value == 1.0
+
+
+def test_groundedness__words_around_a_question_of_the_runtime__are_judged():
+    asked = Draft(text="Confirma a troca do pedido PED-1002?", agent="a")
+    answer = f"O valor é R$ 999,00.\n\n{asked.text}"
+    assert judged(answer, said="quero trocar", prepared=asked).value <= 0.5
