@@ -50,7 +50,9 @@ async def route_explain(*, principal: Principal, inbound: Inbound) -> dict[str, 
     turn = await Identify()(turn)
     guarded = await GuardInput(policy_for=policies.rails)(turn)
     # A blocked message goes nowhere; where it would have gone is what an operator asks for.
-    routed = await ChooseAgent(policies.agents_of)(guarded.evolve(outcome=None))
+    routed = await ChooseAgent(policies.agents_of, embeddings=wiring.meanings)(
+        guarded.evolve(outcome=None)
+    )
     assert routed.route is not None
     return {
         **explain(routed.route, policies.routing_policy(turn.release).mode),

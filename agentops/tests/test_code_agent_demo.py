@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from agentops.pipeline import turn_pipeline
-from agentops.policies import failure_text, model_mask, tool_info
+from agentops.policies import failure_text
 from agentops.tests.test_demo_routing import release
 from apps.agents.calling import ModelCaller
 from apps.agents.code.registry import agent_class
-from apps.agents.code.running import CodeAgentRunner
+from apps.agents.code.running import CodeAgentParts
 from apps.agents.config import AgentConfig
 from apps.agents.providers.registry import Providers
 from apps.runtime.outcomes import Answered, Failed, HandedOver, Waiting
@@ -67,21 +67,13 @@ async def said(
     ledger, transports, providers = FakeLedger(), Transports(allowed=LOCAL), Providers()
     tools = ToolCaller(transports, ledger, lambda name: "", confirmations=FakeConfirmations())
     models = ModelCaller(providers, ledger, secret=lambda name: "")
-    runner = CodeAgentRunner(
-        tools,
-        models,
-        find=find,
-        tool_info=tool_info,
-        failure_text=failure_text,
-        mask_for=model_mask,
-    )
     pipeline = turn_pipeline(
         history=FakeHistory(),
         tools=tools,
         workflows=NoWorkflows(),
         models=models,
         store=FakeStore(),
-        code_agents=runner,
+        code=CodeAgentParts(find=find),
     )
     try:
         return await pipeline.run(turn)

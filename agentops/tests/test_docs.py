@@ -182,6 +182,7 @@ def settings_read() -> dict[str, tuple[object, object, object]]:
             "number",
             "inside_addresses",
             "programs",
+            "agent_classes",
         ):
             continue
         given = {word.arg: constant(word.value) for word in node.keywords}

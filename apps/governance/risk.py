@@ -86,6 +86,7 @@ RULES: tuple[Rule, ...] = (
     Rule("routed_by_model", ("routing_policy",), routing.routed_by_model, _("A model says who answers where rules did.")),
     Rule("likeness_lowered", ("routing_policy",), routing.likeness_lowered, _("An agent answers for a message that is less like its examples.")),
     Rule("continuity_lowered", ("routing_policy",), routing.continuity_lowered, _("The last agent is kept by a model that is less sure.")),
+    Rule("messages_sent_elsewhere", ("routing_policy",), routing.messages_sent_elsewhere, _("Messages are sent to another service to be compared by meaning.")),
     Rule("hops_raised", ("routing_policy",), routing.hops_raised, _("A message is passed on more often before it is answered.")),
     Rule("yes_by_model", ("routing_policy",), routing.yes_by_model, _("A model may read an unclear answer as a yes.")),
     Rule("confirmation_dropped", TOOL, tools.confirmation_dropped, _("The customer is not asked for a yes any more.")),

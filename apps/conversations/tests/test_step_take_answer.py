@@ -3,7 +3,8 @@
 import pytest
 
 from apps.conversations.config import IdentityKeyConfig
-from apps.conversations.steps.take_answer import TakeAnswer, answer_value
+from apps.conversations.steps.take_answer import TakeAnswer
+from apps.runtime.identifiers import answer_value
 from apps.runtime.testing import release_of, turn_of
 from apps.runtime.turn import SAID, BusinessContext, Caller, Inbound, Route
 

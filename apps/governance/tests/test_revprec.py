@@ -156,6 +156,7 @@ def test_revprec__protocol_of_an_earlier_action_of_the_conversation__passes():
     rules = [RailRule(code="REVPREC")]
     known = rails_run(phase="output", rules=rules, text=draft.text, turn=turn).decisions[0]
     assert known.action == "allow"
-    other = turn.evolve(draft=Draft(text="O protocolo é 654321.", agent="a"))
-    invented = rails_run(phase="output", rules=rules, text=other.draft.text, turn=other)
+    invented_text = "O protocolo é 654321."
+    other = turn.evolve(draft=Draft(text=invented_text, agent="a"))
+    invented = rails_run(phase="output", rules=rules, text=invented_text, turn=other)
     assert invented.decisions[0].action == "retry"

@@ -173,6 +173,9 @@ CASES: dict[str, list[Case]] = {
     "continuity_lowered": [
         Case("routing_policy", {}, {"stickiness": {"threshold": 0.5}}, "stickiness.threshold")
     ],
+    "messages_sent_elsewhere": [
+        Case("routing_policy", {}, {"embedding_profile": "embedder"}, "embedding_profile")
+    ],
     "hops_raised": [Case("routing_policy", {}, {"hop_budget": 9}, "hop_budget")],
     "yes_by_model": [
         Case(

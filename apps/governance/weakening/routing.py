@@ -38,6 +38,14 @@ def continuity_lowered(edited: Edited) -> Iterator[str]:
         yield "stickiness.threshold"
 
 
+def messages_sent_elsewhere(edited: Edited) -> Iterator[str]:
+    """Every message goes to a service that turns it into numbers, or to another one."""
+    name = "embedding_profile"
+    after = edited.after.get(name)
+    if after and after != edited.before.get(name):
+        yield name
+
+
 def hops_raised(edited: Edited) -> Iterator[str]:
     """A message is passed on more often before anybody answers it."""
     if number(edited.after, "hop_budget", HOPS) > number(edited.before, "hop_budget", HOPS):
