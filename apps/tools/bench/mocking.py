@@ -88,12 +88,14 @@ class MockTransport:
         steps = self._scripts.get(tool.name, ())
         step = next((found for found in steps if found.fits(arguments)), None)
         if step is None:
-            return RemoteResult(ok=False, error="No step of the mock fits these arguments.")
+            return RemoteResult(ok=False, error=_("No step of the mock fits these arguments."))
         await asyncio.sleep(min(step.delay_ms / 1000, tool.timeout_seconds))
         if step.delay_ms / 1000 >= tool.timeout_seconds:
-            raise ToolUnavailable("The server did not answer in time.", sent=True, code="timeout")
+            raise ToolUnavailable(
+                _("The server did not answer in time."), sent=True, code="timeout"
+            )
         if step.unavailable:
-            raise ToolUnavailable("The server cannot be reached.", sent=False)
+            raise ToolUnavailable(_("The server cannot be reached."), sent=False)
         if step.error:
             return RemoteResult(ok=False, error=step.error)
         return RemoteResult(ok=True, result=step.result)

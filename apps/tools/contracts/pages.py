@@ -188,7 +188,7 @@ class ServerPages(DriftShown):
             try:
                 found = len(await tools_fetch(remote))
             except (ToolUnavailable, Unreadable) as failure:
-                said = (messages.ERROR, _("No answer: %(why)s") % {"why": failure})
+                said = (messages.ERROR, _("No answer: %(why)s") % {"why": _(str(failure))})
             else:
                 text = ngettext("It answers and lists %(count)s tool.", "It answers and lists %(count)s tools.", found)  # fmt: skip
                 said = (messages.SUCCESS, text % {"count": found})

@@ -8,6 +8,7 @@ from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.utils.module_loading import import_string
 
+from apps.runtime.i18n import gettext_noop as _
 from apps.runtime.ports import RemoteTool, ToolTransport, ToolUnavailable
 from apps.tenants.scope import tenant_scope, tenant_transaction
 from apps.tenants.threads import in_thread
@@ -51,7 +52,7 @@ async def server_refresh_async(
     where: dict[str, Any] = {"server": server, "environment": environment}
     remote = await in_thread(_remote, server, environment, actor)
     if remote is None:
-        text = "The environment has no address or no credential for this server."
+        text = _("The environment has no address or no credential for this server.")
         return await in_thread(refresh_failed, **where, error=text, code="unbound", state="unbound")
     started = time.perf_counter()
     try:
@@ -69,7 +70,7 @@ async def server_refresh_async(
     )  # fmt: skip
 
 
-_UNREADABLE = "What the server lists cannot be read."
+_UNREADABLE = _("What the server lists cannot be read.")
 
 
 async def tools_fetch(remote: RemoteTool) -> list[Contract]:

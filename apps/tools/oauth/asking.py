@@ -12,6 +12,7 @@ from urllib.parse import quote, urlsplit
 import httpx2
 
 from apps.runtime.addresses import AllowList
+from apps.runtime.i18n import gettext_noop as _
 from apps.tools.results import NotJson, json_parse
 from apps.tools.transports.connections import AnswerTooLong, read_limited
 from apps.tools.transports.guarding import AddressForbidden, client_create
@@ -30,6 +31,7 @@ class Refused(Exception):
     def __init__(self, error: str, description: str = "") -> None:
         super().__init__(f"{error}: {description}" if description else error)
         self.error = error
+        self.description = description
 
 
 @dataclass(frozen=True)
@@ -114,10 +116,10 @@ class Asking:
         urls = build_oauth_authorization_server_metadata_discovery_urls(issuer or None, address)
         found = await self._first(http, urls)
         if not found:
-            raise Unreachable("The authorisation server does not describe itself.")
+            raise Unreachable(_("The authorisation server does not describe itself."))
         said = str(found.get("issuer") or "")
         if not issuers_match(said, issuer or _origin(address)):
-            raise Refused("issuer_mismatch", "the authorisation server names another issuer")
+            raise Refused("issuer_mismatch", _("the authorisation server names another issuer"))
         return found
 
     async def _first(self, http: httpx2.AsyncClient, urls: list[str]) -> Mapping[str, Any]:
@@ -147,7 +149,7 @@ class Asking:
         if status != httpx2.codes.OK or not isinstance(said.get("access_token"), str):
             raise Unreachable(f"The authorisation server answered with HTTP {status}.")
         if str(said.get("token_type", "bearer")).lower() != "bearer":
-            raise Refused("token_type", "the authorisation server gives no bearer tokens")
+            raise Refused("token_type", _("the authorisation server gives no bearer tokens"))
         return Token(
             access=said["access_token"],
             refresh=str(said.get("refresh_token") or ""),
@@ -163,7 +165,9 @@ class Asking:
         Raises ``Unreachable``; ``Refused`` when it registers nobody.
         """
         if not server.registration_endpoint:
-            raise Refused("no_client", "no OAuth client is configured and none can be registered")
+            raise Refused(
+                "no_client", _("no OAuth client is configured and none can be registered")
+            )
         wanted = {
             "client_name": "AgentOps",
             "redirect_uris": [redirect_uri],
@@ -176,7 +180,7 @@ class Asking:
             status, body = await self._ask(http, "POST", server.registration_endpoint, json=wanted)
         said = body if isinstance(body, dict) else {}
         if status not in (200, 201) or not isinstance(said.get("client_id"), str):
-            raise Refused(str(said.get("error") or f"http_{status}")[:60], "registration failed")
+            raise Refused(str(said.get("error") or f"http_{status}")[:60], _("registration failed"))
         return Client(said["client_id"][:500], str(said.get("client_secret") or ""))
 
     async def _ask(
@@ -206,7 +210,7 @@ def _resource_of(described: Mapping[str, Any], address: str) -> tuple[str, str]:
         return "", own
     resource = str(described.get("resource") or "")
     if not resource or not check_resource_allowed(own, resource):
-        raise Refused("resource_mismatch", "the tool server's metadata is about another address")
+        raise Refused("resource_mismatch", _("the tool server's metadata is about another address"))
     issuers = _texts(described.get("authorization_servers"))
     return (issuers[0] if issuers else ""), resource
 
@@ -231,10 +235,10 @@ def _server(
         names_issuer=found.get("authorization_response_iss_parameter_supported") is True,
     )
     if not server.token_endpoint:
-        raise Refused("no_token_endpoint", "the authorisation server names none")
+        raise Refused("no_token_endpoint", _("the authorisation server names none"))
     methods = found.get("code_challenge_methods_supported")
     if server.authorization_endpoint and isinstance(methods, list) and "S256" not in methods:
-        raise Refused("no_pkce", "the authorisation server does not take S256")
+        raise Refused("no_pkce", _("the authorisation server does not take S256"))
     return server
 
 
@@ -265,6 +269,6 @@ def _origin(address: str) -> str:
 def _unreachable(error: Exception) -> Unreachable:
     if isinstance(error, AddressForbidden):
         return Unreachable(
-            "The authorisation server's address is inside, and no operator allows it."
+            _("The authorisation server's address is inside, and no operator allows it.")
         )
     return Unreachable(f"The authorisation server cannot be reached. ({type(error).__name__})")

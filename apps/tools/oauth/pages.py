@@ -96,7 +96,7 @@ class ConnectionPages(ConfigAdmin):
                 remote, redirect_uri=_callback(request), allowed=_allowed()
             )
         except (Refused, Unreachable) as error:
-            text = _("Signing in there is not possible: %(why)s") % {"why": error}
+            text = _("Signing in there is not possible: %(why)s") % {"why": _why(error)}
             return await in_transaction(_told, request, messages.ERROR, text, remote.environment)  # type: ignore[no-any-return]
         return HttpResponseRedirect(address)
 
@@ -148,7 +148,7 @@ class ConnectionPages(ConfigAdmin):
                 allowed=_allowed(),
             )
         except (Refused, Unreachable) as error:
-            return messages.ERROR, _("Not connected: %(why)s") % {"why": error}, environment
+            return messages.ERROR, _("Not connected: %(why)s") % {"why": _why(error)}, environment
         text = _("Connected to %(server)s.") % {"server": back.owner.server}
         return messages.SUCCESS, text, environment
 
@@ -170,6 +170,13 @@ class ConnectionPages(ConfigAdmin):
         return _told(request, level, text, environment)
 
 
+def _why(error: Refused | Unreachable) -> str:
+    """Return what went wrong in the reader's language: the server's code, and our words on it."""
+    if isinstance(error, Unreachable):
+        return _(str(error))
+    return f"{error.error}: {_(error.description)}" if error.description else error.error
+
+
 def _remote(server: str, environment: str, principal: str) -> RemoteTool | None:
     try:
         return server_remote(server, environment, principal)
@@ -182,7 +189,7 @@ def _address(owner: services.Owner) -> str:
     with tenant_transaction(owner.tenant_id):
         remote = _remote(owner.server, owner.environment, owner.principal)
     if remote is None:
-        raise Refused("unbound", "the server has no address any more")
+        raise Refused("unbound", _("the server has no address any more"))
     return remote.address
 
 

@@ -5,6 +5,7 @@ import hashlib
 from urllib.parse import urlencode
 
 from apps.runtime.addresses import AllowList
+from apps.runtime.i18n import gettext_noop as _
 from apps.runtime.ports import RemoteTool
 from apps.tenants.threads import in_thread
 from apps.tools.oauth import services
@@ -20,7 +21,7 @@ async def sign_in_start(remote: RemoteTool, *, redirect_uri: str, allowed: Allow
     asking, owner = Asking(allowed), Owner.of(remote)
     server = await asking.discover(remote.address)
     if not server.authorization_endpoint:
-        raise Refused("no_authorization_endpoint", "nobody can sign in there")
+        raise Refused("no_authorization_endpoint", _("nobody can sign in there"))
     scope = " ".join(remote.scopes or server.scopes)
     client = await _client(asking, owner, remote, server, redirect_uri, scope)
     begun = await in_thread(
@@ -67,7 +68,7 @@ async def sign_in_finish(
     ``issuer``: who the answer says it is from (RFC 9207); it must be who was asked.
     """
     if (issuer and issuer != back.server.issuer) or (back.server.names_issuer and not issuer):
-        raise Refused("issuer_mismatch", "the answer is from another authorisation server")
+        raise Refused("issuer_mismatch", _("the answer is from another authorisation server"))
     form = {
         "grant_type": "authorization_code",
         "code": code,

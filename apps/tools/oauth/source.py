@@ -8,6 +8,7 @@ from datetime import timedelta
 from django.utils import timezone
 
 from apps.runtime.addresses import AllowList
+from apps.runtime.i18n import gettext_noop as _
 from apps.runtime.ports import RemoteTool, ToolUnavailable
 from apps.tenants.threads import in_thread
 from apps.tools.oauth import services
@@ -109,7 +110,9 @@ class OAuthTokens:
             seconds=FRESH_SECONDS
         )
         if rejected and held.access == rejected and held.after_rejection and fresh:
-            reason = "The tool server does not take the token that its authorisation server gives."
+            reason = _(
+                "The tool server does not take the token that its authorisation server gives."
+            )
             await in_thread(services.connection_failed, owner, held, reason)
             raise needs_sign_in()
         if remote.auth == "oauth_user" and not held.refresh:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
+from apps.runtime.i18n import gettext_noop as _
 from apps.runtime.ports import RemoteTool, ToolUnavailable
 
 FAULTS = frozenset({"unreachable", "timeout", "broken"})
@@ -80,7 +81,7 @@ class Circuits:
             return False
         wait = _wait(circuit, self._clock())
         if wait > 0 or circuit.trial:
-            text = "The server failed several times in a row and is left alone for now."
+            text = _("The server failed several times in a row and is left alone for now.")
             raise ToolUnavailable(text, sent=False, code="circuit_open")
         circuit.trial = True
         return True

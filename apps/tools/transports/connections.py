@@ -8,6 +8,7 @@ from typing import Generic, Protocol, TypeVar
 
 import httpx2
 
+from apps.runtime.i18n import gettext_noop as _
 from apps.runtime.ports import RemoteTool, ToolUnavailable
 from apps.tools.transports.guarding import AddressForbidden
 
@@ -38,16 +39,16 @@ def address_check(address: str) -> str:
     try:
         url = httpx2.URL(address)
     except httpx2.InvalidURL:
-        raise ToolUnavailable("The server's address is not a URL.", sent=False) from None
+        raise ToolUnavailable(_("The server's address is not a URL."), sent=False) from None
     if url.scheme not in ("http", "https") or not url.host or url.userinfo:
-        raise ToolUnavailable("The server's address must be http(s)://host.", sent=False)
+        raise ToolUnavailable(_("The server's address must be http(s)://host."), sent=False)
     return address.rstrip("/")
 
 
 def unavailable(error: Exception) -> ToolUnavailable:
     """Return ``error`` of the HTTP client as the port's own, with what is known of the sending."""
     if isinstance(error, AddressForbidden):
-        text = "The server's address is inside; an operator allows it by TOOL_ALLOW_PRIVATE."
+        text = _("The server's address is inside; an operator allows it by TOOL_ALLOW_PRIVATE.")
         return ToolUnavailable(text, sent=False, code="forbidden_address")
     sent = not isinstance(error, _NEVER_SENT)
     text = "The server broke off." if sent else "The server cannot be reached."
@@ -136,7 +137,7 @@ class Connections(Generic[ConnectionT]):
     def _make_room(self) -> None:
         if not self._strict or len(self._kept) < self._max_kept or self._close_oldest():
             return
-        raise ToolUnavailable("Too many programs are at work; try again.", sent=False)
+        raise ToolUnavailable(_("Too many programs are at work; try again."), sent=False)
 
     def _close_oldest(self) -> bool:
         idle = next((key for key in self._kept if key not in self._in_use), None)

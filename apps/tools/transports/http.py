@@ -8,6 +8,7 @@ from typing import Any
 import httpx2
 
 from apps.runtime.addresses import AllowList
+from apps.runtime.i18n import gettext_noop as _
 from apps.runtime.ports import RemoteResult, RemoteTool, ToolUnavailable
 from apps.tools.results import UNCONFIRMED, NotJson, error_text, json_parse, result_normalise
 from apps.tools.transports.connections import (
@@ -69,7 +70,7 @@ class HttpTransport:
         try:
             status, answer = await self._ask(tool, "POST", "/tools/call", content, idempotency_key)
         except AnswerTooLong:
-            return _unreadable("The server's answer is too long.")
+            return _unreadable(_("The server's answer is too long."))
         answer_seen(lambda: {"status": status, "body": answer.decode("utf-8", "replace")})
         if status >= 500 or status in (202, 204, 408):
             text = f"The server answered with HTTP {status}."
@@ -79,7 +80,7 @@ class HttpTransport:
         try:
             return result_normalise(json_parse(answer))
         except NotJson:
-            return _unreadable("The server's answer is not JSON.")
+            return _unreadable(_("The server's answer is not JSON."))
 
     async def list_tools(self, tool: RemoteTool) -> list[Mapping[str, Any]]:
         """See ``ToolTransport``."""
@@ -99,7 +100,7 @@ class HttpTransport:
                 async with asyncio.timeout(tool.timeout_seconds):
                     status, answer = await server.ask(method, path, body, key)
             except TimeoutError:
-                text = "The server did not answer in time."
+                text = _("The server did not answer in time.")
                 raise ToolUnavailable(text, sent=True, code="timeout") from None
             except (httpx2.HTTPError, httpx2.InvalidURL) as error:
                 raise unavailable(error) from error
@@ -110,7 +111,7 @@ class HttpTransport:
 
 def _refusal(status: int, answer: bytes) -> str:
     if 300 <= status < 400:
-        return "The server redirects; bind the address it redirects to."
+        return _("The server redirects; bind the address it redirects to.")
     try:
         value = json_parse(answer)
     except NotJson:
@@ -145,7 +146,7 @@ def _shown(tool: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _unlisted() -> ToolUnavailable:
-    return ToolUnavailable("The server's tool list cannot be read.", sent=False, code="broken")
+    return ToolUnavailable(_("The server's tool list cannot be read."), sent=False, code="broken")
 
 
 def _is_object(value: Any) -> bool:

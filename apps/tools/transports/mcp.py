@@ -24,6 +24,7 @@ from mcp.types import (
 from pydantic import ValidationError
 
 from apps.runtime.addresses import AllowList
+from apps.runtime.i18n import gettext_noop
 from apps.runtime.ports import RemoteResult, RemoteTool, ToolUnavailable
 from apps.tools.results import UNCONFIRMED
 from apps.tools.transports.changes import Changes
@@ -150,7 +151,9 @@ class McpConnection:
                 self._listed(found)
                 return list(found.values())
             if cursor in cursors:
-                raise NoAnswer("The server's tool list does not end: a page leads to itself.")
+                raise NoAnswer(
+                    gettext_noop("The server's tool list does not end: a page leads to itself.")
+                )
             cursors.add(cursor)
         raise NoAnswer(f"The server's tool list has more than {MAX_PAGES} pages.")
 
@@ -160,12 +163,14 @@ class McpConnection:
         try:
             result = await self._send(session, request)
         except ValidationError:
-            return _unreadable("The server's answer does not follow the protocol.")
+            return _unreadable(gettext_noop("The server's answer does not follow the protocol."))
         except AnswerTooLong:
-            return _unreadable("The server's answer is too long.")
+            return _unreadable(gettext_noop("The server's answer is too long."))
         answer_seen(lambda: result.model_dump(mode="json", by_alias=True, exclude_none=True))
         if not result.is_error and not await self._conforms(session, name, result):
-            return _unreadable("The answer does not have the shape that the tool declares.")
+            return _unreadable(
+                gettext_noop("The answer does not have the shape that the tool declares.")
+            )
         return tool_result(name, result)
 
     async def _opened(self) -> ClientSession:
@@ -365,7 +370,9 @@ class McpTransport:
     def _program_channel(self, remote: RemoteTool) -> Channel:
         program = self._programs.get(remote.address)
         if program is None:
-            text = "No program of this name is registered; an operator does it by STDIO_PROGRAMS."
+            text = gettext_noop(
+                "No program of this name is registered; an operator does it by STDIO_PROGRAMS."
+            )
             raise ToolUnavailable(text, sent=False, code="forbidden_address")
         supervisor = Supervisor()
         return Channel(
@@ -376,7 +383,9 @@ class McpTransport:
 
 
 def _late(*, sent: bool) -> ToolUnavailable:
-    return ToolUnavailable("The server did not answer in time.", sent=sent, code="timeout")
+    return ToolUnavailable(
+        gettext_noop("The server did not answer in time."), sent=sent, code="timeout"
+    )
 
 
 def _shown(tool: Tool) -> dict[str, Any]:
@@ -406,7 +415,7 @@ def _failure(error: Exception) -> ToolUnavailable | Declined:
         case MCPError():
             return Declined(str(error) or f"The server answered with error {error.code}.")
         case SessionGone():
-            text = "The server has forgotten the session."
+            text = gettext_noop("The server has forgotten the session.")
             return ToolUnavailable(text, sent=False, code="broken")
         case HttpRefused(status=httpx2.codes.UNAUTHORIZED):
             return needs_sign_in()
@@ -420,7 +429,7 @@ def _failure(error: Exception) -> ToolUnavailable | Declined:
             return ToolUnavailable(str(error), sent=True, code="broken")
         case httpx2.HTTPError() | httpx2.InvalidURL():
             return unavailable(error)
-    return ToolUnavailable("The server does not speak MCP.", sent=True, code="broken")
+    return ToolUnavailable(gettext_noop("The server does not speak MCP."), sent=True, code="broken")
 
 
 async def _negotiate(session: ClientSession, *, handshake_first: bool) -> None:

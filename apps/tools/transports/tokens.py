@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+from apps.runtime.i18n import gettext_noop as _
 from apps.runtime.ports import RemoteTool, ToolUnavailable
 
 PAUSE_SECONDS = 60.0
@@ -49,5 +50,5 @@ class BoundTokens:
 
 def needs_sign_in() -> ToolUnavailable:
     """Return the failure that tells the agent, and an admin, that a sign-in is missing."""
-    text = "The server wants a sign-in; until then its tools cannot be used."
+    text = _("The server wants a sign-in; until then its tools cannot be used.")
     return ToolUnavailable(text, sent=False, code="needs_sign_in")
