@@ -438,6 +438,8 @@ def _not_taken(
         return ""
     if wish.info.confirmation_required and exchange.asking.transactions is None:
         return "Not taken: the customer has to confirm this first."
+    if wish.info.confirmation_required and turn.dialogue.transaction is not None:
+        return "Not taken: the customer is being asked about another action."
     if taken or not action_open(wish.info, turn.tool_calls, exchange.infos):
         return "Not taken: one action per message, and one was chosen already."
     return ""

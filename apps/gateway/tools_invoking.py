@@ -56,6 +56,9 @@ REFUSALS = {
 }
 """What a caller is told of a reason of ``preparing``; any other is a policy's 403."""
 
+CARRIED_OUT = (Reason.READY, Reason.CONFIRMATION_REQUIRED)
+"""What a checked call's reason is when no rule is against it."""
+
 CACHE_EVENTS = {HIT: "mcp.cache.hit", MISS: "mcp.cache.miss"}
 
 _running_calls: set[asyncio.Task[dict[str, Any]]] = set()
@@ -210,7 +213,10 @@ class _Call:
             )
             async with port_over(ledger) as port:
                 shown = await port.check(turn, self._request())
-                await self._possible(port, turn)
+                if shown.metadata.get("reason") not in CARRIED_OUT:
+                    raise self._refusal(shown)
+                if await self._possible(port, turn):
+                    shown = _asked_for(shown)
                 grant = await self._authorised(shown)
                 shown = await self._sent(port, turn, grant)
         except Problem as problem:
@@ -264,17 +270,19 @@ class _Call:
             tool=self.asked.tool,
             arguments=self.asked.arguments,
             confirmation=confirmation,
+            asked=bool(confirmation),
             agent=self.asked.agent,
         )
 
-    async def _possible(self, port: ToolPort, turn: Turn) -> None:
+    async def _possible(self, port: ToolPort, turn: Turn) -> bool:
         """Ask the tool that says whether the action is possible, as a conversation would.
 
-        Raises the 409 of one that is not, or not with these arguments.
+        Return whether it wants somebody's yes to this one. Raises the 409 of one that is not
+        possible, or not with these arguments.
         """
         tool = self._tool_there()
         if not tool.transactional or not tool.pre_validation.tool:
-            return
+            return False
         asked = replace(self._request(), tool=tool.pre_validation.tool)
         call = (await port.call(turn, [asked]))[0]
         verdict = validator_verdict(call, fail_open=tool.pre_validation.fail_open)
@@ -292,6 +300,7 @@ class _Call:
                 "target_tool": verdict.target or self.asked.tool,
             }
             raise Problem(409, "RESOLVED_DIFFERENTLY", text, extra=extra)
+        return verdict.reconfirm
 
     async def _authorised(self, shown: ToolCall) -> str:
         """Return the id of the question whose yes lets the call happen, "" when none is needed.
@@ -463,6 +472,11 @@ class _Call:
             fence=self.opened.fence,
             ended=ended,
         )
+
+
+def _asked_for(shown: ToolCall) -> ToolCall:
+    """Return the checked call as one that needs somebody's yes."""
+    return replace(shown, metadata={**shown.metadata, "reason": Reason.CONFIRMATION_REQUIRED})
 
 
 def _is_hit(call: ToolCall) -> bool:

@@ -36,6 +36,16 @@ _PART = re.compile(
 )
 _JOINING = re.compile(r"^(?:e|and|y|mas|but|pero|porem|porém)\s+", re.I)
 _TURN = _set("mas but pero porem so")
+# A yes that holds only under a condition, later, or of something else first, and one whose next
+# word denies it, is none.
+_CONDITION = _set(
+    "se if si caso desde contanto provided unless salvo exceto except nao no not never don"
+)
+_LATER = _set(
+    "depois amanha espera espere aguarda aguarde calma later wait tomorrow luego despues manana"
+)
+_FIRST = _set("antes before primeiro first primero")
+_HARMLESS = _set("problema problemas problem problems preocupa preocupe worries")
 
 
 def answer_sense(text: str) -> Sense:
@@ -93,7 +103,16 @@ def _leading(text: str) -> tuple[str, str, bool]:
     first = words(rest)[:1]
     if first and first[0] in _TURN:
         turning = True
+    turning = turning or _holds_back(rest)
     return stripped[:head_end], _JOINING.sub("", rest), turning
+
+
+def _holds_back(rest: str) -> bool:
+    """Return whether ``rest``, which follows a yes, makes it none: a condition, a denial, a later time."""
+    said = words(rest)
+    if _HARMLESS.intersection(said):
+        return False
+    return bool((_CONDITION | _LATER).intersection(said[:2]) or _FIRST.intersection(said))
 
 
 def alike(text: str, value: str) -> bool:

@@ -98,7 +98,8 @@ class ToolRequest:
     """The agent step asks for one tool. ``arguments`` are explicit ones (a model's, or none).
 
     ``confirmation``: id of the recorded question that the customer said yes to, for a tool that
-    needs one; the port uses it up. ``agent``: who asks, when that is not the route's agent.
+    needs one; the port uses it up. ``asked``: it does so whatever the tool is configured to need,
+    because the customer was asked. ``agent``: who asks, when that is not the route's agent.
     ``node``: the call belongs to a workflow run; only the workflow engine says so.
     """
 
@@ -106,6 +107,7 @@ class ToolRequest:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     ordinal: int = 0
     confirmation: str = ""
+    asked: bool = False
     agent: str = ""
     node: NodeCall | None = None
 
@@ -377,6 +379,7 @@ class WorkflowNodeRow:
 class WorkflowRunState:
     """A run as it is recorded. ``release`` is the one it began with, ``outcome`` how it ended.
 
+    ``began``: the turn it began in; ``holder``: the turn that held it before it was taken just now.
     ``busy``: another conversation carries it out right now; it is not ours to go on with.
     """
 
@@ -391,6 +394,8 @@ class WorkflowRunState:
     node: str = ""
     outcome: str = ""
     nodes: tuple[WorkflowNodeRow, ...] = ()
+    began: str = ""
+    holder: str = ""
     busy: bool = False
 
 

@@ -125,7 +125,7 @@ class ToolCaller:
         self, turn: Turn, request: ToolRequest, prepared: Prepared
     ) -> ToolCall | None:
         """Return the refusal of a call that needs a yes there is none of; uses the yes up."""
-        if not prepared.confirmation_required:
+        if not (prepared.confirmation_required or request.asked):
             return None
         if request.node is not None:
             run = request.node.execution

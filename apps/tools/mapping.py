@@ -80,8 +80,8 @@ def arguments_map(
 ) -> Mapped:
     """Return the arguments of a call of ``slug`` in ``turn``, before validation.
 
-    ``confirmed``: ``explicit`` is what the customer was asked about. It stands as it is, and nothing
-    of this turn's message is added to it.
+    ``confirmed``: ``explicit`` is what the customer was asked about, or what a workflow gives its
+    node. It stands as it is, and nothing of this turn's message is added to it.
     """
     sources = sources_of(turn.release, slug, tool)
     filling = _Filling(turn, slug, tool, sources, explicit, confirmed)
@@ -327,7 +327,8 @@ def _declared(tool: ToolConfig, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return argument -> value for what ``values`` has under a name or alias, empty values too."""
     found = {}
     for name, argument in tool.args_schema.items():
-        given = [n for n in (name, *argument.aliases) if n in values]
+        names = (name, *argument.aliases)
+        given = [n for n in names if n in values and n not in CONFIRMATION_NAMES]
         if given and name not in CONFIRMATION_NAMES:
             full = [n for n in given if not _empty(values[n])]
             found[name] = values[(full or given)[0]]
@@ -347,7 +348,7 @@ def _from_context(turn: Turn, sources: Sources, name: str) -> str | None:
 def _from_payload(payload: Mapping[str, Any], name: str, argument: Argument) -> Any:
     if name in CONFIRMATION_NAMES:
         return None
-    names = (name, *argument.aliases)
+    names = [n for n in (name, *argument.aliases) if n not in CONFIRMATION_NAMES]
     return _first(place.get(n) for n in names for place in _places(payload))
 
 

@@ -85,9 +85,9 @@ class Preparation:
         denial = denial_of(turn, request, tool)
         if denial is not None:
             return _denied(request, tool, denial)
-        mapped = arguments_map(
-            turn, request.tool, tool, request.arguments, confirmed=bool(request.confirmation)
-        )
+        # What a workflow's node is given was settled with its workflow, as what was confirmed was.
+        settled = bool(request.confirmation) or request.node is not None
+        mapped = arguments_map(turn, request.tool, tool, request.arguments, confirmed=settled)
         try:
             remote = self._remote(turn, request.tool, tool, server)
             secrets = self._secrets(turn, mapped)

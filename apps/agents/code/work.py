@@ -145,7 +145,9 @@ class Work:
         if info is None or not action_open(info, self.turn.tool_calls, infos):
             return self._refused(slug, "One action per message, and one was chosen already.")
         [call] = await self._send([(slug, arguments)])
-        if call.metadata.get("reason") == CONFIRMATION_REQUIRED and self.transactions is not None:
+        needs_yes = call.metadata.get("reason") == CONFIRMATION_REQUIRED
+        # Where the customer is being asked about one action, another one's question waits.
+        if needs_yes and self.transactions and self.turn.dialogue.transaction is None:
             self.turn = await self.inside(self.transactions.propose(self.turn, call))
         return call
 

@@ -10,6 +10,7 @@ from apps.agents.history import History
 from apps.agents.loop import MAX_CALLS_ANSWERED, MAX_CALLS_PER_REPLY, Asking, converse
 from apps.agents.tests.builders import INVOICE, Tools, asks, failed, routed_turn
 from apps.agents.tooling import ToolInfo
+from apps.runtime.dialogue import Dialogue, Transaction
 from apps.runtime.ports import ModelFailed, ModelMessage, ModelReply, ModelToolCall
 from apps.runtime.testing import FakeModel
 from apps.runtime.turn import Draft, ToolCall
@@ -403,3 +404,13 @@ async def test_deadline__reads_that_are_late__end_as_a_timeout_and_nothing_is_re
     model = FakeModel(asks(("consultar_fatura", "")))
     end = await talk(model, Late(), deadline=asyncio.get_running_loop().time() + 0.02)
     assert (end.failure.code, end.turn.tool_calls) == ("timeout", ())
+
+
+async def test_confirmation__while_the_customer_is_asked_about_another_action__is_not_proposed():
+    asked = Transaction(id="t", status="AWAITING_CONFIRMATION", tool="x", agent="a")
+    turn = routed_turn().evolve(dialogue=Dialogue(transaction=asked))
+    model, transactions = FakeModel(asks(("cancelar", "")), "ok"), Transactions()
+    end = await talk(model, Checking(), transactions=transactions, turn=turn)
+    assert (end.turn.prepared, transactions.calls) == (None, [])
+    assert end.turn.dialogue.transaction == asked
+    assert "another action" in answers(model)[0]["error"]

@@ -4,8 +4,9 @@ Nothing runs here. What the message fills, confirms, rejects or gives up is note
 ``turn.reading``; routing decides with it whether the action goes on (platform facts 3.6).
 """
 
+import json
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, Literal
 
 from apps.runtime.dialogue import Reading, Sense, Transaction
@@ -16,7 +17,10 @@ from apps.tools.mapping import extractor_of
 from apps.tools.model_extraction import ModelExtraction
 from apps.tools.transactions.machine import WorkflowRunner, inconsistency
 from apps.tools.transactions.reading import asked_of
-from apps.tools.transactions.values import Asked, values_said
+from apps.tools.transactions.values import Asked, identifiers_in, values_said
+
+OTHER_VALUES = "it names other values"
+"""Why an answer is unclear that no model is asked about: its yes would be to something else."""
 
 _SENTENCE = re.compile(r"[.!;,\n]+\s+")
 
@@ -59,7 +63,8 @@ class ReadPending:
             )
             if values:
                 reading = Reading(kind="fills", values=values, source="semantic")
-        if reading.kind == "unclear" and transaction.status == "AWAITING_CONFIRMATION":
+        awaiting = transaction.status == "AWAITING_CONFIRMATION"
+        if reading.kind == "unclear" and awaiting and reading.reason != OTHER_VALUES:
             turn, opinion = await self._classify(turn, transaction.question)
             if opinion != "open":
                 kind: Literal["confirms", "rejects"] = "confirms" if opinion == "yes" else "rejects"
@@ -84,14 +89,16 @@ class ReadPending:
                 return Reading(kind="unclear", reason="no, to a question for a value")
             # A request may still be the answer ("porque quero um maior"), if nobody else is meant.
             return Reading(kind="unclear", values=_as_text(asked, turn.text, sense))
-        if values and not sense.requests:
+        if values and (not sense.requests or _corrects(tool, transaction, values, said)):
             # A correction: whatever yes stood before it was not to these values.
             return Reading(kind="fills", values=values)
+        if _names_another(transaction, said):
+            return Reading(kind="unclear", reason=OTHER_VALUES)
         if sense.yes and not sense.but:
             return Reading(kind="confirms", rest=sense.rest)
         if sense.no:
             return Reading(kind="rejects", rest=sense.rest)
-        return Reading(kind="unclear")
+        return Reading(kind="unclear", reason=OTHER_VALUES if values else "")
 
     async def _paused(self, turn: Turn, transaction: Transaction) -> tuple[Turn, Reading]:
         """The literal expected answer resumes; giving up is heard; anything else is open.
@@ -133,6 +140,48 @@ def _first_sentence(text: str) -> tuple[str, str]:
     """Return the first sentence of ``text`` and what follows it, both without their marks."""
     head, _mark, more = _SENTENCE.sub("\n", text.strip(), count=1).partition("\n")
     return head.strip(), more.strip()
+
+
+def _corrects(
+    tool: ToolConfig, transaction: Transaction, values: Mapping[str, Any], said: str
+) -> bool:
+    """Whether a request that names other ``values`` means the open action all the same.
+
+    It does when it names the action, or a thing of the same kind as the one that was asked about
+    ("PED-1002" beside "PED-1001"): a yes to the one is none to the other.
+    """
+    if _about(tool, said):
+        return True
+    known = transaction.values
+    return any(
+        name in known and _form(value) == _form(known[name]) for name, value in values.items()
+    )
+
+
+def _names_another(transaction: Transaction, said: str) -> bool:
+    """Whether ``said`` names another thing of a kind that the question was about."""
+    asked = json.loads(transaction.ask.arguments) if transaction.ask is not None else {}
+    known = {fold(str(value)) for value in _flat([asked, transaction.values])}
+    forms = {_form(value) for value in known if any(char.isdigit() for char in value)}
+    return any(_form(one) in forms for one in identifiers_in(said) if fold(one) not in known)
+
+
+def _flat(value: Any) -> Iterator[Any]:
+    """Yield the plain values in ``value``."""
+    if isinstance(value, Mapping | list):
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            yield from _flat(inner)
+    else:
+        yield value
+
+
+def _form(value: Any) -> str:
+    """Return what ``value`` looks like: equal for two identifiers of one kind.
+
+    A number's length tells its kind; where letters do, the number's does not count.
+    """
+    text = fold(str(value))
+    return re.sub(r"\d" if text.isdigit() else r"\d+", "0", text)
 
 
 def _about(tool: ToolConfig, text: str) -> bool:

@@ -176,6 +176,9 @@ class Transactions:
             return self._collect(turn, transaction, tool, checked)
         if reason not in (Reason.READY, Reason.CONFIRMATION_REQUIRED):
             return self._blocked(turn, transaction, str(reason))
+        # What the check resolves may need less than what the customer asked for: it is asked all the
+        # same, and so is whatever takes the place of a question.
+        asks = tool.confirmation_required or _is_asked(transaction)
         if tool.pre_validation.tool:
             turn, verdict = await self._validate(turn, transaction, tool, checked)
             if verdict.stop:
@@ -192,7 +195,7 @@ class Transactions:
                     return self._blocked(turn, transaction, "target_tool")
             if verdict.reconfirm:
                 return self._confirm(turn, transaction, tool, checked, verdict.message)
-        if checked.metadata.get("reason") == Reason.CONFIRMATION_REQUIRED:
+        if asks or checked.metadata.get("reason") == Reason.CONFIRMATION_REQUIRED:
             return self._confirm(turn, transaction, tool, checked)
         return await self._execute(turn, _frozen(turn, transaction, tool, checked))
 
@@ -318,6 +321,7 @@ class Transactions:
             arguments=json.loads(transaction.ask.arguments),
             ordinal=len(turn.tool_calls),
             confirmation=transaction.confirmation,
+            asked=_is_asked(transaction),
             agent=transaction.agent,
         )
         [call] = await self._tools.call(turn, [request])
@@ -389,7 +393,9 @@ class Transactions:
             agent=transaction.agent,
             confirmed=Confirmed(
                 tool=transaction.tool,
-                confirmation=transaction.confirmation if tool.confirmation_required else "",
+                confirmation=transaction.confirmation
+                if tool.confirmation_required or _is_asked(transaction)
+                else "",
             ),
         )
         if result.code == Code.NOT_CONFIRMED:
@@ -495,6 +501,11 @@ class Transactions:
         turn = turn.evolve(dialogue=turn.dialogue.evolve(transaction=transaction))
         turn = turn.evolve(prepared=Draft(text=text, agent=transaction.agent, outcome=outcome))
         return _noted(turn, transaction)
+
+
+def _is_asked(transaction: Transaction) -> bool:
+    """Whether the customer was asked for a yes to it."""
+    return transaction.status == "AWAITING_CONFIRMATION"
 
 
 def _merged(transaction: Transaction, values: Mapping[str, Any], origin: str) -> Transaction:

@@ -87,7 +87,7 @@ def values_before(
         for name in sorted(left):
             argument = asked.tool.args_schema[name]
             value = _named(argument, name, text)
-            identifiers = _identifiers(text) if name in asked.identifiers else []
+            identifiers = identifiers_in(text) if name in asked.identifiers else []
             if value is None and len(identifiers) == 1:
                 value = _lone_identifier(asked, name, text)
             typed = typed_value(argument, value)
@@ -140,7 +140,7 @@ def _lone_identifier(asked: Asked, name: str, text: str) -> str | None:
         return None
     if (whole := answer_value(text)) and _names(whole):
         return whole
-    found = _identifiers(text)
+    found = identifiers_in(text)
     if len(found) != 1:
         return None
     if found[0].startswith("<") and not asked.tool.args_schema[name].restricted:
@@ -148,7 +148,8 @@ def _lone_identifier(asked: Asked, name: str, text: str) -> str | None:
     return found[0]
 
 
-def _identifiers(text: str) -> list[str]:
+def identifiers_in(text: str) -> list[str]:
+    """Return what in ``text`` names something, each once."""
     return list(dict.fromkeys(m.rstrip(".-/") for m in _IDENTIFIER.findall(text) if _names(m)))
 
 

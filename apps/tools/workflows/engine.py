@@ -144,7 +144,7 @@ class Workflows:
         config = turn.release.find(WorkflowConfig, workflow)
         if config is None or not config.enabled:
             return _refusal(run_id, workflow, Code.UNKNOWN_WORKFLOW)
-        refused, covered = await self._confirm(turn, workflow, inputs, confirmed)
+        refused, covered = await self._confirm(turn, workflow, inputs, agent, confirmed)
         if refused:
             return _refusal(run_id, workflow, refused)
         definition = canonical_json(config.model_dump(mode="json"))
@@ -161,7 +161,12 @@ class Workflows:
         )
 
     async def _confirm(
-        self, turn: Turn, workflow: str, inputs: Mapping[str, Any], confirmed: Confirmed | None
+        self,
+        turn: Turn,
+        workflow: str,
+        inputs: Mapping[str, Any],
+        agent: str,
+        confirmed: Confirmed | None,
     ) -> tuple[str, bool]:
         """Return why the run is not the confirmed call's, and whether a recorded yes covers it."""
         if confirmed is None:
@@ -169,10 +174,15 @@ class Workflows:
         tool = turn.release.find(ToolConfig, confirmed.tool)
         if tool is None or (tool.execution.mode, tool.execution.workflow) != ("workflow", workflow):
             return Code.NOT_ITS_WORKFLOW, False
-        if not tool.confirmation_required:
+        if not (tool.confirmation_required or confirmed.confirmation):
             return "", False
-        shown = await self._tools.check(turn, ToolRequest(confirmed.tool, inputs))
-        if shown.metadata.get("reason") != Reason.CONFIRMATION_REQUIRED or not self._confirmations:
+        # As it was asked: nothing of the message that says yes is added to the inputs.
+        asked = ToolRequest(
+            confirmed.tool, inputs, confirmation=confirmed.confirmation, agent=agent
+        )
+        shown = await self._tools.check(turn, asked)
+        sendable = (Reason.READY, Reason.CONFIRMATION_REQUIRED)
+        if shown.metadata.get("reason") not in sendable or not self._confirmations:
             return Code.NOT_CONFIRMED, False
         grant = Grant(
             id=confirmed.confirmation,
@@ -186,7 +196,7 @@ class Workflows:
     def _identity(
         self, turn: Turn, workflow: str, definition: str, inputs: Mapping[str, Any]
     ) -> str:
-        """Return which request this is: whose, which operation, on what, under which contract.
+        """Return which request this is: whose, where, which operation, on what, which contract.
 
         Placeholders are of one session, so their values count, under a key: a digest of a document
         number alone is soon guessed.
@@ -195,7 +205,8 @@ class Workflows:
         who = f"customer:{customer}" if customer else f"session:{turn.session.id}"
         vault = {**turn.session.vault, **turn.vault}
         real = json.loads(canonical_json(dict(inputs)))
-        what = canonical_json([who, workflow, sha256_text(definition), _unmasked(real, vault)])
+        operation = [turn.environment, workflow, sha256_text(definition)]
+        what = canonical_json([who, *operation, _unmasked(real, vault)])
         key = f"{self._tag_key}:{turn.tenant}".encode()
         return hmac.new(key, what.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 
