@@ -31,6 +31,7 @@ from mcp.types import (
 from rest_framework.exceptions import APIException
 
 from apps.gateway.bodies import storable_check
+from apps.gateway.contract import text_in
 from apps.gateway.problems import Problem, broken, refusal
 from apps.gateway.tools_api import PAGE, tools_shown
 from apps.gateway.tools_asking import Asked, asked_of
@@ -147,18 +148,22 @@ async def call_tool(
 def _asked(caller: McpCaller, meta: Mapping[str, Any], params: CallToolRequestParams) -> Asked:
     said = {name: meta.get(name) for name in _SAID}
     body = {"agent_id": caller.agent or None, **said, "arguments": params.arguments}
-    storable_check({"name": params.name, **body})
-    request_id = meta.get("request_id") or meta.get("idempotency_key") or ""
+    named = {name: meta.get(name) for name in _NAMED}
+    storable_check({"name": params.name, **body, **named})
+    # Cut or spelled anew, two requests' ids could be one.
+    request_id = text_in(named, "request_id", "request_id")
+    request_id = request_id or text_in(named, "idempotency_key", "idempotency_key")
     return asked_of(
         body,
         tool=params.name,
         door="mcp",
-        request_id=str(request_id)[:200],
-        trace_id=str(meta.get("trace_id") or "")[:200],
+        request_id=request_id,
+        trace_id=text_in(named, "trace_id", "trace_id"),
         cache_bypass=meta.get("cache_bypass"),
     )
 
 
+_NAMED = ("request_id", "idempotency_key", "trace_id")
 _SAID = ("channel", "business_context", "confirmation")
 
 

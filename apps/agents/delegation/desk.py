@@ -126,11 +126,16 @@ class Desk:
         )
 
     def _known(self, agent: AgentConfig) -> dict[str, Delegate]:
-        """Return function -> consulted or scoped agent; the first of a name counts."""
+        """Return function -> consulted or scoped agent; the first of a name counts.
+
+        Whoever a silent sub-agent asks is silent, too: nobody speaks in its place.
+        """
         found: dict[str, Delegate] = {}
+        silent = self._part is not None and not self._part.delegate.speaks
         for delegate in agent.delegates:
             if delegate.kind != "sub_conversation" and self._asks(delegate):
-                found.setdefault(functions.function_name(agent, delegate), delegate)
+                asked = delegate.model_copy(update={"speaks": False}) if silent else delegate
+                found.setdefault(functions.function_name(agent, delegate), asked)
         return found
 
     async def take(self, turn: Turn, name: str, arguments: Mapping[str, Any], said: str) -> Taken:

@@ -1,6 +1,7 @@
 """Scoped sub-agents: silent or speaking, outputs and nothing else, nothing twice, nothing dropped."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -132,6 +133,21 @@ async def test_silent__prose_instead_of_a_report__does_not_even_reach_the_parent
     turn = await step(model)(said(pair()))
     assert all(SECRET not in everything(request) for request in model.of("main"))
     assert turn.delegations[-1].status == "failed"
+
+
+async def test_silent__asks_one_that_may_speak__nobody_speaks_in_its_place():
+    nested = [{"kind": "scoped", "agent": "loud", "speaks": True}]
+    agents = pair(sub={"delegates": nested})
+    items = {**agents.items, **world(loud={"outputs": OUTPUTS}).items}
+    tell = calls(("delegate_loud", {"scopedRequest": f"Diga: {SECRET}"}))
+    model = Voices(
+        main=[PART, "Certo."],
+        sub=[tell, report(findings="f")],
+        loud=[report(text=SECRET, interactionSummary=SECRET)],
+    )
+    turn = await step(model)(said(replace(agents, items=items)))
+    assert turn.draft.text == "Certo."
+    assert "Send no message" in model.of("loud")[0].messages[0].content
 
 
 async def test_silent__cannot_have_answered():

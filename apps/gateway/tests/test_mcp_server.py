@@ -169,6 +169,22 @@ class TestDoor:
             assert client.post("/mcp", content=b"x" * 300_000, headers=json_type).status_code == 413
             assert client.post("/mcp", content=b"{", headers=json_type).status_code == 400
 
+    @pytest.mark.parametrize("name", ["request_id", "idempotency_key", "trace_id"])
+    @pytest.mark.parametrize("value", ["a\x00b", "x" * 201, {"a": 1}, 7])
+    async def test_id__that_could_be_another_ones__is_an_error_of_its_field(
+        self, live, name, value
+    ):
+        call = {
+            "name": "consultar_pedido",
+            "arguments": {"order_id": ORDER},
+            "_meta": {name: value},
+        }
+        with live.client("support", headers=self.accept) as client:
+            answer = client.post("/mcp", json={**self.body, "method": "tools/call", "params": call})
+        result = answer.json()["result"]
+        assert result["isError"] is True
+        assert result["structuredContent"]["errors"][0]["field"] == name
+
     async def test_text__that_no_store_can_keep__is_an_error_of_its_field(self, live):
         call = {"name": "consultar_pedido", "arguments": {"order_id": "a\x00b"}}
         with live.client("support", headers=self.accept) as client:

@@ -201,15 +201,22 @@ class Asking:
             return status, None
 
 
-def _resource_of(described: Mapping[str, Any], address: str) -> tuple[str, str]:
-    """Return issuer ("" for the older rule: the server's own origin) and resource."""
+def is_about(resource: str, address: str) -> bool:
+    """Return whether a token for ``resource`` may be shown to the tool server at ``address``."""
     from mcp.shared.auth_utils import check_resource_allowed, resource_url_from_server_url
 
     own = resource_url_from_server_url(address)
+    return bool(resource) and check_resource_allowed(own, resource)
+
+
+def _resource_of(described: Mapping[str, Any], address: str) -> tuple[str, str]:
+    """Return issuer ("" for the older rule: the server's own origin) and resource."""
+    from mcp.shared.auth_utils import resource_url_from_server_url
+
     if not described:
-        return "", own
+        return "", resource_url_from_server_url(address)
     resource = str(described.get("resource") or "")
-    if not resource or not check_resource_allowed(own, resource):
+    if not is_about(resource, address):
         raise Refused("resource_mismatch", _("the tool server's metadata is about another address"))
     issuers = _texts(described.get("authorization_servers"))
     return (issuers[0] if issuers else ""), resource

@@ -9,7 +9,7 @@ from apps.runtime.i18n import gettext_noop as _
 from apps.runtime.ports import RemoteTool
 from apps.tenants.threads import in_thread
 from apps.tools.oauth import services
-from apps.tools.oauth.asking import Asking, AuthorisationServer, Client, Refused
+from apps.tools.oauth.asking import Asking, AuthorisationServer, Client, Refused, is_about
 from apps.tools.oauth.services import Owner, Returned
 
 
@@ -65,8 +65,11 @@ async def sign_in_finish(
 ) -> None:
     """Exchange ``code`` and keep the token. Raises ``asking.Unreachable`` and ``asking.Refused``.
 
-    ``issuer``: who the answer says it is from (RFC 9207); it must be who was asked.
+    ``issuer``: who the answer says it is from (RFC 9207); it must be who was asked. ``address``:
+    where the server is now; a token that was asked for another address is never sent there.
     """
+    if not is_about(back.server.resource, address):
+        raise Refused("resource_mismatch", _("the tool server's metadata is about another address"))
     if (issuer and issuer != back.server.issuer) or (back.server.names_issuer and not issuer):
         raise Refused("issuer_mismatch", _("the answer is from another authorisation server"))
     form = {

@@ -390,6 +390,19 @@ class TestSigningIn:
         assert oauth.authority.asked == [], "the code is shown to nobody"
         assert await rows(world.acme) == []
 
+    async def test_address__changed_on_the_way__its_token_is_not_kept_for_the_new_one(
+        self, world, oauth, user_tool
+    ):
+        back = await self.begun(oauth, user_tool)
+        returned = await self.back(user_tool, back["state"])
+        with pytest.raises(Refused, match="resource_mismatch"):
+            await sign_in_finish(
+                returned, code=back["code"], issuer=back["iss"],
+                address="https://elsewhere.example/mcp", actor="user:alice", allowed=LOCAL,
+            )  # fmt: skip
+        assert oauth.authority.asked == [], "the code is shown to nobody"
+        assert await rows(world.acme) == []
+
     async def test_code__of_another_sign_in__is_worth_nothing(self, world, oauth, user_tool):
         mine, theirs = await self.begun(oauth, user_tool), await self.begun(oauth, user_tool)
         returned = await self.back(user_tool, mine["state"])
