@@ -4,6 +4,7 @@ import pytest
 
 from apps.conversations.steps.persist import Persist
 from apps.conversations.steps.reply import NothingToSay, Reply, next_state_of
+from apps.runtime.dialogue import Dialogue
 from apps.runtime.outcomes import Answered, Blocked, Ended, Failed, HandedOver, Waiting
 from apps.runtime.testing import FakeStore, turn_of
 from apps.runtime.turn import SAID, BusinessContext, Draft, Route, SessionState, ToolCall
@@ -169,3 +170,19 @@ async def test_reply__value_the_customer_said__is_kept_unless_no_tool_knew_it(
     said = {"contract_key": "PED-9"} if kept else {}
     assert dict(turn.business_context.values) == {"customer_key": "C-1", **said}
     assert turn.business_context.sources.keys() == turn.business_context.values.keys()
+
+
+@pytest.mark.parametrize(
+    ("method", "active"),
+    [
+        ("keyword", "billing_agent"),
+        ("fallback", "before"),
+        ("clarify", "before"),
+        ("literal", "before"),
+    ],
+)
+async def test_reply__who_answered__is_who_the_next_message_may_go_on_with(method, active):
+    """What nobody understood pins nobody (field case 4.1)."""
+    turn = drafted(route=route(method), dialogue=Dialogue(active_agent="before"))
+
+    assert (await settled(turn)).dialogue.active_agent == active
