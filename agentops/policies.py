@@ -22,6 +22,7 @@ from apps.runtime.release import Release
 from apps.runtime.turn import ToolCall, Turn
 from apps.tools.config import ToolConfig
 from apps.tools.mapping import arguments_map, sources_of
+from apps.tools.naming import keys_named
 from apps.tools.transactions.machine import Facts
 from apps.tools.transactions.outcome import evidence_of, status_of
 from apps.tools.validation import json_schema
@@ -192,6 +193,18 @@ def asked_key(turn: Turn) -> str:
             if name in tool.requires and name not in given and argument.user_prompt:
                 return next(iter(sources_of(turn.release, slug, tool).context.get(name, ())), "")
     return ""
+
+
+def named_keys(turn: Turn) -> Mapping[str, str]:
+    """Return canonical key -> the one value of it that the message names for the route's tools."""
+    route = turn.route
+    if route is None:
+        return {}
+    found: dict[str, set[str]] = {}
+    for slug in dict.fromkeys((*route.tools, *(t for part in route.plan for t in part.tools))):
+        for key, value in keys_named(turn, slug).items():
+            found.setdefault(key, set()).add(value)
+    return {key: values.pop() for key, values in found.items() if len(values) == 1}
 
 
 def control_text(turn: Turn) -> str:

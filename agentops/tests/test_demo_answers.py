@@ -9,7 +9,7 @@ from agentops.pipeline import turn_pipeline
 from agentops.policies import requested_agent
 from agentops.tests.test_demo_routing import release
 from apps.runtime.dialogue import dialogue_load
-from apps.runtime.outcomes import HandedOver, Waiting
+from apps.runtime.outcomes import Ended, HandedOver, Waiting
 from apps.runtime.ports import RemoteResult
 from apps.runtime.testing import (
     FakeConfirmations,
@@ -142,6 +142,36 @@ async def test_order__asked_for__the_customers_answer_is_used(answer: str) -> No
     assert not isinstance(turn.outcome, Waiting)
 
 
+@pytest.mark.parametrize("text", ["Onde está o pedido PED-1002?", "Where is my order PED-1002?"])
+async def test_order__named_in_the_question__is_not_asked_for(text: str) -> None:
+    talk = Talk()
+    turn = await talk.say(text)
+    assert talk.sent("consultar_pedido") == [{"order_id": "PED-1002"}]
+    assert not isinstance(turn.outcome, Waiting)
+
+
+async def test_order__another_is_named_later__is_the_one_that_is_looked_up() -> None:
+    talk = Talk()
+    await talk.say("Onde está o pedido PED-1001?")
+    await talk.say("E a entrega do pedido PED-1002?")
+    await talk.say("Quando chega a entrega?")
+    sent = [call["order_id"] for call in talk.sent("consultar_entrega")]
+    assert sent == ["PED-1001", "PED-1002", "PED-1002"]
+
+
+async def test_exchange__of_two_orders__asks_which() -> None:
+    talk = Talk()
+    assert await talk.hears("Quero trocar o PED-1001 e o PED-1002") == ORDER
+
+
+async def test_order__talked_about_before__is_no_invoice() -> None:
+    talk = Talk()
+    await talk.say("Onde está o pedido PED-1001?")
+    assert await talk.hears("Quero entender minha fatura") == LINE
+    await talk.say("11999999999")
+    assert talk.sent("consultar_fatura") == [{"msisdn": "11999999999"}]
+
+
 async def test_order__a_value_no_tool_knows__is_not_carried_on() -> None:
     unknown = FakeTransport({"consultar_pedido": UNKNOWN, "consultar_entrega": UNKNOWN})
     talk = Talk(transport=unknown)
@@ -181,6 +211,15 @@ async def test_question__customer_wants_to_stop__leaves_the_state(text: str) -> 
     await talk.say("Onde está meu pedido?")
     assert (await talk.hears(text)).startswith(GREETING)
     assert talk.session.next_state == ""
+
+
+@pytest.mark.parametrize("text", ["tchau", "obrigado, tchau", "thanks, bye", "gracias, adiós"])
+async def test_question__customer_says_goodbye__the_conversation_ends(text: str) -> None:
+    talk = Talk()
+    await talk.say("Onde está meu pedido?")
+    turn = await talk.say(text)
+    assert isinstance(turn.outcome, Ended)
+    assert talk.session.next_state == "SESSION_ENDED"
 
 
 @pytest.mark.parametrize("text", ["quero falar com humano", "falar com atendente"])

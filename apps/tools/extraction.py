@@ -117,9 +117,8 @@ def _by_pattern(extraction: Extraction, text: str, vault: Mapping[str, str]) -> 
     for placeholder, real in vault.items():
         if placeholder in text and compiled.search(real) is not None:
             return placeholder
-    match = compiled.search(text)
-    said = match.group(extraction.group) if match is not None else None
-    return said.strip() or None if said is not None else None
+    said = {(match.group(extraction.group) or "").strip() for match in compiled.all(text)} - {""}
+    return said.pop() if len(said) == 1 else None
 
 
 # -- months and dates --------------------------------------------------------------------------

@@ -37,13 +37,15 @@ class Sources:
     ``context``: argument -> canonical keys that may fill it, the first wins. ``customer``: the
     arguments that name the customer. ``defaults``: argument -> value. ``extract``: argument -> how it
     is read in a message; never what a canonical key names, and never what is required: a person says
-    that, in so many words, to a question.
+    that, in so many words, to a question. ``forms``: argument that a canonical key fills -> the
+    pattern its values have; a value of another form is about something else and fills nothing.
     """
 
     context: Mapping[str, tuple[str, ...]]
     customer: frozenset[str]
     defaults: Mapping[str, Any]
     extract: Mapping[str, Extraction] = field(default_factory=dict)
+    forms: Mapping[str, Extraction] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -251,16 +253,27 @@ def _compile(release: Release, slug: str, tool: ToolConfig) -> Sources:
                 defaults.setdefault(name, value)
     declared = {name: tuple(keys) for name, keys in context.items() if name in tool.args_schema}
     protected = customer_keys(release)
+    customer = frozenset(n for n, keys in declared.items() if protected.intersection(keys))
     return Sources(
         context=declared,
-        customer=frozenset(n for n, keys in declared.items() if protected.intersection(keys)),
+        customer=customer,
         defaults=defaults,
         extract={
             name: how
             for name, how in _extractions(release, slug).items()
             if name in tool.args_schema and name not in declared and name not in tool.requires
         },
+        forms={
+            name: how
+            for name, how in _extractions(release, slug).items()
+            if name in declared and name not in customer and _is_form(tool.args_schema[name], how)
+        },
     )
+
+
+def _is_form(argument: Argument, how: Extraction) -> bool:
+    """Whether ``how`` is a pattern for the whole value; a masked one shows no form."""
+    return how.strategy == "regex" and how.group == 0 and not argument.restricted
 
 
 def _layers(release: Release, slug: str) -> list[ParameterMappingConfig]:
@@ -342,7 +355,12 @@ def _known_names(tool: ToolConfig) -> set[str]:
 
 def _from_context(turn: Turn, sources: Sources, name: str) -> str | None:
     values = (turn.business_context.get(key) for key in sources.context.get(name, ()))
-    return next((value for value in values if not _empty(value)), None)
+    form = sources.forms.get(name)
+    return next((v for v in values if not _empty(v) and (form is None or _has_form(v, form))), None)
+
+
+def _has_form(value: str | None, form: Extraction) -> bool:
+    return value is not None and value_extract(form, value, date.min) == value
 
 
 def _from_payload(payload: Mapping[str, Any], name: str, argument: Argument) -> Any:

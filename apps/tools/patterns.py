@@ -4,7 +4,7 @@ The standard library's engine can be made to run for hours by a short pattern an
 tenant's pattern runs on the loop of every tenant. RE2 has no look-around and no back references.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Protocol
 
@@ -46,6 +46,11 @@ class Pattern:
     def search(self, text: str) -> Found | None:
         """Return the first match in ``text``."""
         found: Found | None = self._compiled.search(text.encode("utf-8", "replace").decode())
+        return found
+
+    def all(self, text: str) -> Iterator[Found]:
+        """Yield the matches in ``text``, none over another."""
+        found: Iterator[Found] = self._compiled.finditer(text.encode("utf-8", "replace").decode())
         return found
 
 

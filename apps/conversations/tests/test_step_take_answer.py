@@ -3,6 +3,7 @@
 import pytest
 
 from apps.conversations.config import IdentityKeyConfig
+from apps.conversations.steps.identify import CREDENTIAL
 from apps.conversations.steps.take_answer import TakeAnswer
 from apps.runtime.identifiers import answer_value
 from apps.runtime.testing import release_of, turn_of
@@ -114,3 +115,15 @@ async def test_step__not_asked_or_known_or_a_masked_document__changes_nothing(ke
 async def test_step__masked_telephone__is_taken():
     turn = await taken("11999999999", "contract_key", sanitized="<PHONE_1>")
     assert turn.business_context.get("contract_key") == "11999999999"
+
+
+@pytest.mark.parametrize(
+    ("source", "value"),
+    [("session", "PED-2"), ("payload.order_id", "PED-2"), (CREDENTIAL, "PED-1")],
+)
+async def test_step__named_value__replaces_a_known_one_unless_a_credential_gave_it(source, value):
+    turn, _ = answered("e o PED-2?", "", method="keyword")
+    known = BusinessContext(values={"contract_key": "PED-1"}, sources={"contract_key": source})
+    step = TakeAnswer(lambda turn: "", lambda turn: {"contract_key": "PED-2"})
+    done = await step(turn.evolve(business_context=known))
+    assert done.business_context.get("contract_key") == value

@@ -8,6 +8,7 @@ from apps.routing.sentence import (
     stops,
 )
 from apps.routing.shift import STRONG
+from apps.routing.strategies.control import control_said
 from apps.routing.strategies.example import by_example
 from apps.routing.strategies.face import Finding, Question, settles
 from apps.routing.strategies.keyword import by_keyword
@@ -17,15 +18,16 @@ from apps.runtime.turn import Candidate
 async def by_state(question: Question) -> Finding:
     """Keep the state policy's agent while the session is in its state.
 
-    The state is left when the customer abandons it in so many words, wants to stop or to speak with
-    a person, or asks for something that only another agent's keywords name (faults 13-15): the
-    answer to a yes/no question, a value and a keyword of the state's own agent stay. A request
-    that names both agents leaves when an example settles it, as it would outside the state.
+    The state is left when the customer abandons it in so many words, says goodbye, wants to stop or
+    to speak with a person, or asks for something that only another agent's keywords name (faults
+    13-15): the answer to a yes/no question, a value and a keyword of the state's own agent stay. A
+    request that names both agents leaves when an example settles it, as it would outside the state.
     """
     policy = question.index.states.get(question.state)
     if policy is None or policy.agent not in question.allowed:
         return Finding(method="state")
-    if abandons(question.sentence) or stops(question.sentence):
+    leaves = "control" in question.index.policy.strategies and control_said(question) is not None
+    if leaves or abandons(question.sentence) or stops(question.sentence):
         return Finding(method="state", reason=f"{question.state} abandoned")
     if await _leaves(question, policy.agent):
         return Finding(method="state", reason=f"{question.state} left for another subject")

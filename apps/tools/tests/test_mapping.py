@@ -4,8 +4,9 @@ import pytest
 
 from apps.runtime.config import KindConfig
 from apps.runtime.turn import Caller
-from apps.tools.config import Argument, ParameterMappingConfig, ToolConfig
+from apps.tools.config import Argument, Extraction, ParameterMappingConfig, ToolConfig
 from apps.tools.mapping import arguments_map, sources_of
+from apps.tools.naming import keys_named
 from apps.tools.tests.world import EXCHANGE, INVOICE, release, turn
 
 VISITOR = Caller(principal="visitor")
@@ -213,3 +214,30 @@ def test_arguments__placeholder_alone_in_an_unrestricted_argument__is_no_value()
     )
 
     assert found.arguments["msisdn"] == "11999"
+
+
+NUMBERED = ParameterMappingConfig(
+    tool="consultar_fatura",
+    map={"customer_key": "msisdn", "contract_key": "invoice_id"},
+    extract={
+        "invoice_id": Extraction(pattern=r"INV-\d+"),
+        "msisdn": Extraction(pattern=r"\d{11}"),
+    },
+)
+
+
+def test_arguments__context_value_of_another_form__fills_nothing():
+    known = {"customer_key": "11999", "contract_key": "PED-1"}
+    numbered = release(mappings={"consultar_fatura": NUMBERED})
+    found = mapped("consultar_fatura", INVOICE, context=known, release=numbered)
+    assert found.arguments == {"msisdn": "11999"}
+
+
+def test_keys_named__value_in_its_form__is_the_keys_and_never_the_customers():
+    def named(text):
+        asked = turn(release=release(mappings={"consultar_fatura": NUMBERED}))
+        return keys_named(asked.evolve(text=text), "consultar_fatura")
+
+    assert named("a fatura INV-7 da linha 11988887777") == {"contract_key": "INV-7"}
+    assert named("INV-7 ou INV-8?") == {}
+    assert named("a do pedido PED-7") == {}
