@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from django.db import connection
 from django.db.models import F
@@ -27,6 +28,9 @@ def ledger_begin(
 
     The turn's row is locked while it looks, so that an older holder's start is either seen here or
     refused there. Raises ``LeaseLost``.
+
+    While it is not known how an action of the turn ended, every other one is ``unknown``, too: an
+    attempt that went another way than the one that died must not do a second thing.
     """
     keys = [ledger_key(turn_id, call) for call in calls]
     with tenant_transaction(tenant_id):
@@ -34,11 +38,14 @@ def ledger_begin(
         fresh = _start(turn_id, dict(zip(keys, calls, strict=True)))
         # What could not be started is known: from an earlier holder, or an earlier attempt.
         known = {} if len(fresh) == len(keys) else _known(turn_id, keys)
+        acts = any(call.action for key, call in zip(keys, calls, strict=True) if key in fresh)
+        lost = acts and _is_lost(turn_id, keys)
         states = []
         for key, call in zip(keys, calls, strict=True):
             if key in fresh:
                 fresh.remove(key)  # an equal call in the same batch is not sent a second time
-                states.append(LedgerState(state="fresh", idempotency_key=key))
+                state: Literal["fresh", "unknown"] = "unknown" if lost and call.action else "fresh"
+                states.append(LedgerState(state=state, idempotency_key=key))
             else:
                 states.append(_state(key, call, known[key]))
         again = [state.idempotency_key for state in states if state.state == "restarted"]
@@ -55,6 +62,12 @@ def _state(key: str, call: LedgerCall, entry: LedgerEntry) -> LedgerState:
     if call.action and not call.idempotent:
         return LedgerState(state="unknown", idempotency_key=key)
     return LedgerState(state="restarted", idempotency_key=key)
+
+
+def _is_lost(turn_id: str, keys: Sequence[str]) -> bool:
+    """Whether the turn has begun another action that nobody may repeat, and not seen its end."""
+    begun = LedgerEntry.objects.filter(turn_id=turn_id, kind="tool", action=True, idempotent=False)
+    return begun.filter(ended_at=None).exclude(key__in=keys).exists()
 
 
 def _known(turn_id: str, keys: Sequence[str]) -> dict[str, LedgerEntry]:

@@ -104,7 +104,7 @@ def lines_of(memory: Sequence[ChatMessage], turns: int) -> list[dict[str, str]]:
     return [{"role": line.role, "text": line.text[:MAX_LINE_CHARS]} for line in kept]
 
 
-def inert(data: Mapping[str, Any]) -> str:
+def inert(data: Mapping[str, Any] | str) -> str:
     """Return ``data`` as JSON that holds no tag and no chat-template token."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     text = text.replace("<", "\\u003c").replace("[INST", "\\u005bINST")

@@ -1,10 +1,11 @@
 """Finds out who and what a turn is about."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from apps.conversations.config import IdentityKeyConfig
+from apps.runtime.dialogue import Dialogue
 from apps.runtime.turn import BusinessContext, Decision, Turn
 
 CUSTOMER = "customer_key"
@@ -35,11 +36,15 @@ class Identify:
     not empty, else from the session. What identifies the customer is taken from the payload only
     when the caller may name the customer (scope ``identity:assert``, or the demo); otherwise it
     is ignored and ``IDENTITY_NOT_TRUSTED`` is decided. When the customer changes within a
-    session, nothing that was carried for the former one stays.
+    session, nothing that was carried for the former one stays: no value, no open action that the
+    new one could say yes to, no state, no evidence, no word of it.
     """
 
     async def __call__(self, turn: Turn) -> Turn:
         context, decisions = identify(turn)
+        if any(decision.code == CHANGED for decision in decisions):
+            session = replace(turn.session, next_state="", active_agent="")
+            turn = turn.evolve(session=session, dialogue=Dialogue(since=session.turn_number))
         return turn.evolve(business_context=context).decide(*decisions)
 
 
@@ -50,9 +55,10 @@ def identify(turn: Turn) -> tuple[BusinessContext, tuple[Decision, ...]]:
     customer_keys.add(CUSTOMER)
     found, decisions = _named(turn, keys, customer_keys)
     carried = _carried(turn, keys)
+    before = turn.session.business_context
     changed = sorted(
-        key for key in customer_keys & found.keys() & carried.keys()
-        if found[key].value != carried[key].value
+        key for key in customer_keys & found.keys()
+        if before.get(key) and found[key].value != before[key]
     )  # fmt: skip
     if changed:
         carried = {}

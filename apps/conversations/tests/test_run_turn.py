@@ -166,6 +166,23 @@ def test_ledger__started_without_end__is_repeated_only_when_that_is_safe(
     assert first.idempotency_key == second.idempotency_key
 
 
+@pytest.mark.parametrize(
+    ("first", "again"),
+    [({"action": True}, "unknown"), ({"action": True, "idempotent": True}, "fresh"), ({}, "fresh")],
+)
+def test_ledger__attempt_that_wants_another_action_than_the_one_that_died__does_no_second_thing(
+    say: Say, deployed: Tenant, first: dict[str, Any], again: str
+):
+    made = LedgerCall(**{**CALL.__dict__, **first})
+    other = LedgerCall(**{**CALL.__dict__, "action": True, "arguments": '{"other":1}'})
+    old = take(deployed, say("oi").turn_id)
+    begin(deployed, old, made)
+    expire(old)
+    sweep(deployed)
+    (second,) = begin(deployed, take(deployed, old.turn_id), other)
+    assert second.state == again
+
+
 def test_ledger__ended__gives_its_result_and_is_not_sent(say: Say, deployed: Tenant):
     old = take(deployed, say("oi").turn_id)
     (state,) = begin(deployed, old, CALL)

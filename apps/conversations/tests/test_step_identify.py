@@ -6,6 +6,7 @@ import pytest
 
 from apps.conversations.config import IdentityKeyConfig
 from apps.conversations.steps.identify import Identify, identifier, identify
+from apps.runtime.dialogue import Dialogue, Evidence, Topic, Transaction
 from apps.runtime.testing import release_of, turn_of
 from apps.runtime.turn import Caller, Inbound, SessionState
 
@@ -218,3 +219,32 @@ def test_identify__release_without_identity_keys__knows_the_session_only():
     context, decisions = identified({"customer_key": "X"}, keys={})
     assert dict(context.values) == {"session_key": "s1"}
     assert decisions == ()
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("scope", ["session", "turn"])
+@pytest.mark.parametrize(("now", "kept"), [("ME", True), ("OTHER", False)])
+async def test_identify__customer_changes__nobody_says_yes_to_the_formers_action(now, kept, scope):
+    asked = Transaction(id="t", status="AWAITING_CONFIRMATION", tool="trocar", agent="a")
+    dialogue = Dialogue(
+        transaction=asked,
+        topics=(Topic(intent="i", agent="a", text="minha fatura", turn=1),),
+        evidence=(Evidence(tool="trocar", status="COMPLETED", resource="PED-1", turn=1),),
+    )
+    keys = {**KEYS, "customer_key": KEYS["customer_key"].model_copy(update={"scope": scope})}
+    turn = turn_of(
+        "sim",
+        release=release_of(identity_key=keys),
+        inbound=Inbound(
+            channel="web", text="sim", agent=None, message_id="m", session="s1",
+            payload={"customer_key": now}, caller=TRUSTED,
+        ),
+        session=SessionState(
+            id="1", turn_number=4, dialogue=dialogue, next_state="COLLECTING_ORDER",
+            business_context={"customer_key": "ME"},
+        ),
+        dialogue=dialogue,
+    )  # fmt: skip
+    after = await Identify()(turn)
+    assert after.dialogue == (dialogue if kept else Dialogue(since=4))
+    assert after.session.next_state == ("COLLECTING_ORDER" if kept else "")

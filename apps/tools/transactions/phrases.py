@@ -138,11 +138,12 @@ def result_text(template: str, result: Any, arguments: Mapping[str, Any]) -> str
     return "" if missing else text
 
 
+_NAME = re.compile(r"\{(\w+)\}")
+
+
 def _filled(template: str, values: Mapping[str, str]) -> str:
     """Fill {name} places; anything else in braces stays as it is written."""
-    for name, value in values.items():
-        template = template.replace("{" + name + "}", value)
-    return template
+    return _NAME.sub(lambda place: values.get(place[1], place[0]), template)
 
 
 def _shown(value: Any) -> str:
