@@ -67,7 +67,8 @@ def _state(key: str, call: LedgerCall, entry: LedgerEntry) -> LedgerState:
 def _is_lost(turn_id: str, keys: Sequence[str]) -> bool:
     """Whether the turn has begun another action that nobody may repeat, and not seen its end."""
     begun = LedgerEntry.objects.filter(turn_id=turn_id, kind="tool", action=True, idempotent=False)
-    return begun.filter(ended_at=None).exclude(key__in=keys).exists()
+    lost: bool = begun.filter(ended_at=None).exclude(key__in=keys).exists()
+    return lost
 
 
 def _known(turn_id: str, keys: Sequence[str]) -> dict[str, LedgerEntry]:

@@ -57,11 +57,12 @@ def _mask(value: Any, vault: Mapping[str, str], key: str) -> Any:
     return f"<RESTRICTED:{tag.hexdigest()[:16]}>"
 
 
-_TAG = re.compile(r"<RESTRICTED:[0-9a-f]{16}>")
+_TAG = re.compile(r"<RESTRICTED:[0-9a-f]{16}>|<[A-Z]{2,16}_[1-9]\d{0,5}>")
 
 
 def is_lost(value: Any) -> bool:
-    """Whether ``value`` holds a tag instead of what it stood for: nobody can turn it back."""
+    """Whether ``value``, unmasked, still holds a stand-in: a tag, which nobody can turn back, or a
+    placeholder of no vault, which a later message might give another meaning."""
     return _TAG.search(value if isinstance(value, str) else repr(value)) is not None
 
 

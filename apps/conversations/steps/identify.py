@@ -37,14 +37,16 @@ class Identify:
     when the caller may name the customer (scope ``identity:assert``, or the demo); otherwise it
     is ignored and ``IDENTITY_NOT_TRUSTED`` is decided. When the customer changes within a
     session, nothing that was carried for the former one stays: no value, no open action that the
-    new one could say yes to, no state, no evidence, no word of it.
+    new one could say yes to, no state, no evidence, no word of it, and no placeholder leads to the
+    former one's documents.
     """
 
     async def __call__(self, turn: Turn) -> Turn:
         context, decisions = identify(turn)
         if any(decision.code == CHANGED for decision in decisions):
             session = replace(turn.session, next_state="", active_agent="")
-            turn = turn.evolve(session=session, dialogue=Dialogue(since=session.turn_number))
+            begun = Dialogue(since=session.turn_number)
+            turn = turn.evolve(session=session, dialogue=begun, vault={})
         return turn.evolve(business_context=context).decide(*decisions)
 
 

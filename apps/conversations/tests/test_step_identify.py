@@ -244,7 +244,9 @@ async def test_identify__customer_changes__nobody_says_yes_to_the_formers_action
             business_context={"customer_key": "ME"},
         ),
         dialogue=dialogue,
+        vault={"<CPF_1>": "529.982.247-25"},
     )  # fmt: skip
     after = await Identify()(turn)
     assert after.dialogue == (dialogue if kept else Dialogue(since=4))
+    assert bool(after.vault) is kept
     assert after.session.next_state == ("COLLECTING_ORDER" if kept else "")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from apps.runtime.ports import ToolRequest
 from apps.runtime.turn import Inbound
 from apps.tools.config import Argument, Execution, PreValidation
 from apps.tools.mapping import arguments_map
@@ -13,7 +14,7 @@ from apps.tools.tests.talk import CANCEL, Talk, world
 from apps.tools.tests.test_transactions import DONE, VALIDATE, confirmed, talk, validated
 from apps.tools.tests.test_workflows import INPUTS, RUN, YES, Yes
 from apps.tools.tests.workflow_world import MemoryStore, Server, engine, tool, turn, workflow
-from apps.tools.tests.world import EXCHANGE, FakeTransport
+from apps.tools.tests.world import EXCHANGE, FakeTransport, caller_of
 from apps.tools.tests.world import turn as plain_turn
 
 pytestmark = pytest.mark.asyncio
@@ -149,6 +150,18 @@ async def test_argument__with_an_alias_that_confirms__is_not_filled_by_a_client_
     mapped = arguments_map(now, "x", exchange, {"confirmed": True})
 
     assert mapped.arguments == {}
+
+
+async def test_restricted_argument__with_a_placeholder_of_no_vault__is_asked_for():
+    now = plain_turn().evolve(vault={"<CPF_1>": "529.982.247-25"})
+    asked = {"order_id": "PED-1", "reason": "defeito"}
+    port = caller_of(FakeTransport({}))
+
+    known = await port.check(now, ToolRequest("solicitar_troca", {**asked, "cpf": "<CPF_1>"}))
+    unknown = await port.check(now, ToolRequest("solicitar_troca", {**asked, "cpf": "<CPF_2>"}))
+
+    assert known.metadata["reason"] == "ready"
+    assert [error["field"] for error in unknown.field_errors] == ["cpf"]
 
 
 # -- workflows ---------------------------------------------------------------------------------
