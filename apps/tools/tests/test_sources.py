@@ -240,10 +240,10 @@ def test_precedence__each_source_in_turn__the_better_known_wins():
 
 
 def test_precedence__identity_keys__are_never_read_out_of_a_message():
-    context = {"customer_key": "11999", "resource_key": "R-1"}
+    context = {"customer_key": "11999", "resource_key": "COD-1"}
 
     assert filled({}, "COD-77 e 12345", context=context) == {
-        "mes": 12, "codigo": "R-1", "cliente": "11999",
+        "mes": 12, "codigo": "COD-1", "cliente": "11999",
     }  # fmt: skip
     assert filled({}, "COD-77 e 12345") == {"mes": 12, "codigo": "DEFAULT"}
 
@@ -265,7 +265,7 @@ def test_confirmed__values__stand_and_nothing_of_this_message_is_added():
         confirmed=True,
         tool_arguments={"codigo": "B-2", "mes": 4},
         payload={"mes": 6},
-        context={"resource_key": "R-9"},
+        context={"resource_key": "COD-9"},
     )
 
     assert confirmed == {"codigo": "A-1", "mes": 12}
@@ -283,18 +283,18 @@ async def test_call__with_a_confirmation__runs_what_was_confirmed_whatever_the_m
     action = ORDER_TOOL.model_copy(update={"tool_type": "action", "confirmation_required": True})
     world = release(tools={"t": action}, mappings={"t": ORDER_MAPPING})
     transport, yes = FakeTransport({"t": "done"}), Yes()
-    before = turn(release=world, context={"resource_key": "R-1"}).evolve(text="mês 3")
+    before = turn(release=world, context={"resource_key": "COD-1"}).evolve(text="mês 3")
     checked = await caller_of(transport).check(before, ToolRequest("t", {}))
     frozen = json.loads(checked.metadata["arguments"])
 
     after = turn(
-        release=world, context={"resource_key": "R-2"}, tool_arguments={"mes": 9}, id="t2"
+        release=world, context={"resource_key": "COD-2"}, tool_arguments={"mes": 9}, id="t2"
     ).evolve(text="sim, mês 8 COD-5")
     request = ToolRequest("t", frozen, confirmation="c1")
     (done,) = await caller_of(transport, confirmations=yes).call(after, [request])
 
     assert done.ok
-    assert transport.calls[0][1] == {"mes": 3, "codigo": "R-1"} == frozen
+    assert transport.calls[0][1] == {"mes": 3, "codigo": "COD-1"} == frozen
     assert yes.grants[0].arguments == checked.metadata["arguments"]
     assert yes.grants[0].contract == checked.metadata["contract"]
 
