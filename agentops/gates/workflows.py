@@ -1,6 +1,6 @@
 """Gate: what the nodes of a workflow call can be called, as often as it says and no more."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -8,6 +8,7 @@ from django.utils.translation import gettext_lazy
 from apps.releases.gates import GateContext, Level, Problem, release_gate
 from apps.runtime.release import Release
 from apps.tools.config import ToolConfig, WorkflowConfig, WorkflowNode
+from apps.tools.mapping import sources_of
 from apps.tools.workflows.paths import path_parse
 
 
@@ -71,6 +72,11 @@ def _of_node(
                 "workflow %(slug)s: node %(node)s gives %(tool)s what it does not take: %(names)s."
             )
             yield _problem(slug, f"{path}.{field}", text % {**words, "names": ", ".join(unknown)})
+        if missing := _missing(release, name, tool, params):
+            text = _(
+                "workflow %(slug)s: node %(node)s does not give %(tool)s what it requires: %(names)s."
+            )
+            yield _problem(slug, f"{path}.{field}", text % {**words, "names": ", ".join(missing)})
         if tool.confirmation_required and not confirmed:
             text = _(
                 "workflow %(slug)s: node %(node)s calls %(tool)s, which needs the customer's yes, but"
@@ -78,6 +84,18 @@ def _of_node(
             )
             yield _problem(slug, f"{path}.{field}", text % words)
     yield from _repeatable(release, slug, node, path)
+
+
+def _missing(release: Release, name: str, tool: ToolConfig, params: Mapping[str, str]) -> list[str]:
+    """Return required arguments that neither the node nor the conversation's context fills."""
+    context = sources_of(release, name, tool).context
+    return [
+        argument
+        for argument in tool.requires
+        if argument not in params
+        and argument not in context
+        and tool.args_schema[argument].source not in ("constant", "secret")
+    ]
 
 
 def _repeatable(release: Release, slug: str, node: WorkflowNode, path: str) -> Iterator[Problem]:

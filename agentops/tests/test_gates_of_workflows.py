@@ -67,12 +67,24 @@ def test_workflow__that_can_be_run__has_no_findings():
         (tool("reserve", enabled=False), "nodes[1].tool", "block"),
         (tool("release", enabled=False), "nodes[1].compensate_tool", "block"),
         (node(params={"parcel": "1"}), "nodes[1].tool", "block"),
+        (tool("reserve", requires=["order"]) | node(params={}), "nodes[1].tool", "block"),
+        (
+            tool("release", requires=["order"]) | node(compensate_params={}),
+            "nodes[1].compensate_tool",
+            "block",
+        ),
         (node(at_most_once=False), "nodes[1].at_most_once", "block"),
         (node(params={"order": "$.input.nobody"}), "nodes[1].params.order", "warn"),
     ],
 )
 def test_node__that_cannot_be_called__is_found(changes, path, level):
     assert found(changes) == [("workflow", "exchange", path, level)]
+
+
+def test_node__whose_required_argument_the_context_fills__has_no_findings():
+    mapping = {"tool": "reserve", "map": {"contract_key": "order"}}
+    lacking = tool("reserve", requires=["order"]) | node(params={})
+    assert found({**lacking, "parameter_mapping:reserve": mapping}) == []
 
 
 def test_node__retried_though_it_may_act_twice__is_found():
