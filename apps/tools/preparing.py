@@ -42,8 +42,8 @@ class Prepared:
     """A call that may be sent: ``shown`` is its record so far, ``real`` the arguments to send.
 
     ``confirmation_required``: only after the customer's recorded yes for exactly this call. ``key``:
-    the idempotency key of a workflow's node, "" for the ledger's own. ``secrets``: secret value ->
-    what is kept in its place. ``tool`` is the tool's configuration.
+    the idempotency key of a workflow's node, "" for the ledger's own. ``secrets``: secret value, the
+    server's credential too -> what is kept in its place. ``tool`` is the tool's configuration.
     """
 
     remote: RemoteTool
@@ -140,7 +140,12 @@ class Preparation:
             real=checked.arguments,
             tool=tool,
             confirmation_required=tool.confirmation_required,
-            secrets={value: marks[name] for name, value in secrets.items()},
+            secrets={
+                **(
+                    {remote.credential: secret_mark(server.credential)} if remote.credential else {}
+                ),
+                **{value: marks[name] for name, value in secrets.items()},
+            },
         )
 
     def _secrets(self, turn: Turn, mapped: Mapped) -> dict[str, str]:

@@ -82,9 +82,9 @@ def result_scrub(result: RemoteResult, secrets: Mapping[str, str]) -> RemoteResu
         return result
     return RemoteResult(
         ok=result.ok,
-        result=_scrub(result.result, secrets),
+        result=value_scrub(result.result, secrets),
         error=text_scrub(result.error, secrets),
-        metadata=_scrub(dict(result.metadata), secrets),
+        metadata=value_scrub(dict(result.metadata), secrets),
     )
 
 
@@ -96,11 +96,14 @@ def text_scrub(text: str, secrets: Mapping[str, str]) -> str:
     return text
 
 
-def _scrub(value: Any, secrets: Mapping[str, str]) -> Any:
+def value_scrub(value: Any, secrets: Mapping[str, str]) -> Any:
+    """Return ``value`` with marks in place of secrets, wherever they stand in it."""
     if isinstance(value, str):
         return text_scrub(value, secrets)
     if isinstance(value, list | tuple):
-        return [_scrub(item, secrets) for item in value]
+        return [value_scrub(item, secrets) for item in value]
     if isinstance(value, Mapping):
-        return {text_scrub(str(k), secrets): _scrub(item, secrets) for k, item in value.items()}
+        return {
+            text_scrub(str(k), secrets): value_scrub(item, secrets) for k, item in value.items()
+        }
     return value

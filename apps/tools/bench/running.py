@@ -43,6 +43,7 @@ from apps.tools.contracts.selectors import (
     tool_users,
 )
 from apps.tools.remotes import Secret
+from apps.tools.restricted import value_scrub
 from apps.tools.transports.watching import watching
 
 HIDDEN = "***"
@@ -241,8 +242,8 @@ async def plan_run(plan: Plan) -> Tried:
         mode=plan.mode,
         milliseconds=round((time.perf_counter() - started) * 1000),
         request=watched.request(plan.tool),
-        raw=watched.raw,
-        answer=watched.answer,
+        raw=value_scrub(watched.raw, watched.secrets(plan.tool)),
+        answer=value_scrub(watched.answer, watched.secrets(plan.tool)),
     )
 
 
@@ -298,6 +299,15 @@ class _Watched:
             "timeout_seconds": tool.timeout_seconds,
             "attempts": self.attempts,
         }
+
+    def secrets(self, config: ToolConfig) -> dict[str, str]:
+        """Return what a server may have repeated and nobody may read -> what is shown instead."""
+        if self.sent is None:
+            return {}
+        tool, arguments, _key = self.sent
+        schema = config.args_schema
+        found = [v for n, v in arguments.items() if n in schema and schema[n].source == "secret"]
+        return {str(value): HIDDEN for value in (*found, tool.credential) if value}
 
 
 def _is_hidden(config: ToolConfig, name: str) -> bool:

@@ -12,6 +12,7 @@ from django.urls import reverse
 from apps.releases.models import ConfigItem
 from apps.releases.services import item_save
 from apps.runtime.ports import RemoteTool, ToolUnavailable
+from apps.runtime.testing import FakeTransport
 from apps.tenants.models import AuditEntry, Role, User
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import membership_grant
@@ -23,7 +24,10 @@ from apps.tools.bench.mocking import (
     steps_read,
     steps_write,
 )
+from apps.tools.bench.running import _Watched
+from apps.tools.config import Argument, ToolConfig
 from apps.tools.contract_models import ToolMock
+from apps.tools.restricted import value_scrub
 from apps.tools.tests.changing_server import BALANCE, BLOCK, ChangingServer, changing
 from apps.tools.tests.drifting import ENVIRONMENT, tenant_make
 from conftest import World
@@ -415,3 +419,15 @@ def test_mock__emptied__is_gone(crm, world, as_alice):
 def test_mock__by_an_auditor__is_not_saved(crm, world, as_bob):
     assert as_bob.post(page(world, name="mock"), steps({"value": "1"})).status_code == 403
     assert as_bob.get(page(world, name="mock")).status_code == 200
+
+
+async def test_bench__server_that_repeats_a_secret__has_it_hidden_in_the_raw_answer():
+    pin = Argument(source="secret", secret="pin")
+    tool = ToolConfig(mcp_server="crm", args_schema={"pin": pin})
+    seen = _Watched(FakeTransport({}))
+    remote = RemoteTool("crm", "http", "http://crm", "x", credential="t0ken-of-crm")
+    seen.sent = (remote, {"pin": "s3cr3t-value"}, "k")
+
+    raw = value_scrub({"error": ["s3cr3t-value", "Bearer t0ken-of-crm"]}, seen.secrets(tool))
+
+    assert raw == {"error": ["***", "Bearer ***"]}

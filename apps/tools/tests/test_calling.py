@@ -548,3 +548,15 @@ async def test_functions__for_a_model__hide_what_the_conversation_fills():
     assert set(offered[0]["parameters"]["properties"]) == {"mes", "detalhe"}
     nobody = caller.functions(turn(), ["consultar_fatura"])
     assert set(nobody[0]["parameters"]["properties"]) == {"invoice_id", "mes", "detalhe"}
+
+
+async def test_server__that_repeats_its_credential__does_not_bring_it_into_the_turn():
+    said = RemoteResult(ok=False, error="bad token s3cret", result={"header": "Bearer s3cret"})
+    ledger = FakeLedger()
+    port = caller_of(FakeTransport({"solicitar_troca": said}), ledger)
+    asked = ToolRequest("solicitar_troca", {"order_id": "PED-1", "reason": "defeito"})
+
+    [call] = await port.call(turn(), [asked])
+
+    assert "s3cret" not in f"{call.error} {call.result}"
+    assert "s3cret" not in str(ledger.entries)
