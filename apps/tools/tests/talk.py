@@ -72,6 +72,7 @@ class PausingWorkflow:
         self.profile = profile
         self.answers: list[str] = []
         self.abandoned: list[str] = []
+        self.left: tuple[str, ...] = ()
 
     async def start(
         self, turn: Turn, workflow: str, inputs: Any, run_id: str, **kwargs: Any
@@ -89,7 +90,8 @@ class PausingWorkflow:
 
     async def abandon(self, turn: Turn, run_id: str) -> Any:
         self.abandoned.append(run_id)
-        return turn, WorkflowResult("FAILED", run_id, "flow", code="abandoned")
+        left = self.left
+        return turn, WorkflowResult("FAILED", run_id, "flow", code="abandoned", uncompensated=left)
 
     async def pause_of(self, turn: Turn, run_id: str) -> WorkflowPause:
         values = ["sim", "ainda não"]

@@ -92,6 +92,18 @@ async def test_request_about_another_thing__no_model_may_call_it_a_yes():
     assert (conversation.asked_model, conversation.transport.calls) == (0, [])
 
 
+async def test_yes__that_a_turn_nobody_survived_used_up__is_reported_as_unknown():
+    conversation = await confirmed(talk())
+    asked = conversation.dialogue.transaction.confirmation
+    conversation.confirmations.rows[asked]["used"] = "a turn that was given up"
+
+    await conversation.say("sim")
+
+    assert conversation.transport.calls == []
+    assert conversation.status == "UNKNOWN"
+    assert conversation.said.startswith("Não recebi a confirmação")
+
+
 # -- a check that changes what runs ------------------------------------------------------------
 
 

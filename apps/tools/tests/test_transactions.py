@@ -538,6 +538,17 @@ async def test_workflow_paused__given_up__is_abandoned_and_its_latch_cleared():
     assert conversation.last.reading.kind == "none"
 
 
+async def test_workflow_paused__given_up_and_not_all_taken_back__claims_nothing():
+    conversation = await confirmed(flowing())
+    await conversation.say("sim")
+    conversation.workflows.left = ("reserva",)
+
+    await conversation.say("deixa pra lá")
+
+    assert conversation.status == "UNKNOWN"
+    assert conversation.said.startswith("Não recebi a confirmação")
+
+
 async def test_workflow_paused__never_understood__is_given_up():
     conversation = await confirmed(flowing())
     await conversation.say("sim")
@@ -546,6 +557,7 @@ async def test_workflow_paused__never_understood__is_given_up():
         await conversation.say("hein")
 
     assert conversation.status == "CANCELLED"
+    assert len(conversation.workflows.abandoned) == 1
 
 
 # -- state ----------------------------------------------------------------------------------------

@@ -139,12 +139,19 @@ class Transactions:
         transaction = turn.dialogue.transaction
         if transaction is None:
             return turn
+        left = False
         if transaction.status == "WORKFLOW_PAUSED":
-            turn, _ended = await self._workflows.abandon(turn, transaction.execution)
-        turn = self._ended(turn, transaction, "CANCELLED", reason=reason)
+            turn, left = await self._abandoned(turn, transaction)
+        turn = self._ended(turn, transaction, "UNKNOWN" if left else "CANCELLED", reason=reason)
         if not say_it:
             return turn
-        return _speak(turn, transaction, self._facts.cancelled_text(turn))
+        unsure = say("unknown", self._facts.language_of(turn))
+        return _speak(turn, transaction, unsure if left else self._facts.cancelled_text(turn))
+
+    async def _abandoned(self, turn: Turn, transaction: Transaction) -> tuple[Turn, bool]:
+        """Give the paused run up; return whether something it did could not be taken back."""
+        turn, ended = await self._workflows.abandon(turn, transaction.execution)
+        return turn, ended.unknown or bool(ended.uncompensated)
 
     # -- collecting ----------------------------------------------------------------------------
 
@@ -344,9 +351,13 @@ class Transactions:
         return self._report(turn, transaction, tool, call, status)
 
     async def _reconfirm(self, turn: Turn, transaction: Transaction, answer: str) -> Turn:
-        """The yes does not hold for what would run now: put the question anew, or stop."""
+        """The yes does not hold for what would run now: put the question anew, or stop.
+
+        One that another turn used up, which did not end: nobody knows what became of the action.
+        """
         if answer == "used":
-            return self._given_up(turn, transaction)
+            turn = self._ended(turn, transaction, "UNKNOWN", reason="confirmation_used")
+            return _speak(turn, transaction, say("unknown", self._facts.language_of(turn)))
         tool = turn.release.get(ToolConfig, transaction.tool)
         again = transaction.model_copy(update={"confirmation": "", "ask": None})
         checked = await self._check(turn, again)
@@ -408,6 +419,13 @@ class Transactions:
         tool = turn.release.find(ToolConfig, transaction.tool)
         if tool is None:
             return self._blocked(turn, transaction, Reason.UNKNOWN_TOOL)
+        again = result.status == "PAUSED" and result.node == transaction.node
+        if again and transaction.times >= MAX_ASKED:
+            turn, left = await self._abandoned(turn, transaction)
+            if not left:
+                return self._given_up(turn, transaction)
+            turn = self._ended(turn, transaction, "UNKNOWN", reason="not_understood")
+            return _speak(turn, transaction, say("unknown", self._facts.language_of(turn)))
         return self._workflow_moved(turn, transaction, tool, result)
 
     def _workflow_moved(
@@ -416,8 +434,6 @@ class Transactions:
         if result.status == "PAUSED":
             same = transaction.status == "WORKFLOW_PAUSED" and transaction.node == result.node
             times = transaction.times + 1 if same else 1
-            if times > MAX_ASKED:
-                return self._given_up(turn, transaction)
             paused = transaction.model_copy(
                 update={
                     "status": "WORKFLOW_PAUSED",
