@@ -12,6 +12,7 @@ from typing import Any
 from apps.conversations.record import (
     OPERATOR_CODES,
     RAIL_PHASES,
+    TRANSACTION_SIGNAL,
     public_metadata,
     trace_metadata,
 )
@@ -32,6 +33,16 @@ class Candidate:
 
 
 @dataclass(frozen=True)
+class StrategyDetails:
+    """What one strategy of the routing policy found."""
+
+    name: str
+    best: str
+    margin: float
+    reason: str
+
+
+@dataclass(frozen=True)
 class RouteDetails:
     """Who answered, and why."""
 
@@ -45,6 +56,17 @@ class RouteDetails:
     reason: str
     tools: tuple[str, ...]
     candidates: tuple[Candidate, ...]
+    strategies: tuple[StrategyDetails, ...]
+
+
+@dataclass(frozen=True)
+class ActionDetails:
+    """One move of the action that was asked for. ``tool`` is "" where only the status may be seen."""
+
+    tool: str
+    status: str
+    reason: str
+    missing: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -139,6 +161,8 @@ class TurnDetails:
     """Everything a page shows of a turn's record."""
 
     route: RouteDetails | None
+    actions: tuple[ActionDetails, ...]
+    events: tuple[Fact, ...]
     tools: tuple[ToolDetails, ...]
     delegations: tuple[DelegationDetails, ...]
     rails: tuple[RailDetails, ...]
@@ -176,6 +200,16 @@ def turn_details(record: Mapping[str, Any], *, trace: bool) -> TurnDetails:
     decisions = [_rail(decision) for decision in shown.get("decisions") or []]
     return TurnDetails(
         route=_route(shown.get("route")),
+        actions=tuple(
+            _action(signal["data"])
+            for signal in shown.get("signals") or []
+            if signal["code"] == TRANSACTION_SIGNAL
+        ),
+        events=tuple(
+            Fact(signal["code"], _told(signal.get("data") or {}))
+            for signal in shown.get("signals") or []
+            if signal["code"] != TRANSACTION_SIGNAL
+        ),
         tools=tuple(_tool(call) for call in shown.get("tool_calls") or []),
         delegations=tuple(_delegation(trace) for trace in shown.get("delegations") or []),
         rails=tuple(decision for decision in decisions if _is_rail(decision)),
@@ -221,6 +255,11 @@ def _public(record: Mapping[str, Any]) -> dict[str, Any]:
             for rail in seen["guardrails"]
         ],
         "scores": [{"judge": judge["name"], "value": judge["score"]} for judge in seen["judges"]],
+        "signals": [
+            {"code": TRANSACTION_SIGNAL, "data": {"status": status}}
+            for status in [seen["transaction_status"]]
+            if status
+        ],
         "business_context": {"missing": seen["identity_missing"]},
         "memory": seen["memory"],
         "outcome": {key: outcome[key] for key in ("waiting_for",) if key in outcome},
@@ -250,7 +289,31 @@ def _route(route: Mapping[str, Any] | None) -> RouteDetails | None:
             )
             for candidate in route.get("candidates") or []
         ),
+        strategies=tuple(
+            StrategyDetails(
+                name=found["name"],
+                best=found.get("best") or "",
+                margin=float(found.get("margin") or 0),
+                reason=found.get("reason") or "",
+            )
+            for found in (route.get("metadata") or {}).get("strategies") or []
+        ),
     )
+
+
+def _action(data: Mapping[str, Any]) -> ActionDetails:
+    return ActionDetails(
+        tool=data.get("tool") or "",
+        status=data.get("status") or "",
+        reason=data.get("reason") or "",
+        missing=tuple(data.get("missing") or ()),
+    )
+
+
+def _told(data: Mapping[str, Any]) -> str:
+    """Return the plain values of an event in one line."""
+    plain = ((k, v) for k, v in data.items() if isinstance(v, str | int | float) and v != "")
+    return ", ".join(f"{key} {value}" for key, value in plain)
 
 
 def _tool(call: Mapping[str, Any]) -> ToolDetails:

@@ -147,3 +147,42 @@ def test_page__delegations__are_a_section_one_can_read():
     assert 'data-delegation="expert"' in shown
     assert "no answer in time" in shown
     assert "spoke to the customer" in shown
+
+
+MOVED = {
+    "code": "IC.TRANSACTION_STATUS",
+    "component": "transactions",
+    "data": {"tool": "exchange", "status": "COLLECTING_PARAMETERS", "missing": ["reason"]},
+}
+ROUTED = {"code": "IC.ROUTE_SELECTED", "component": "router", "data": {"route": "helper", "n": []}}
+FOUND = {"name": "keyword", "best": "bill_explained", "margin": 0.3, "reason": "keywords: bill"}
+
+
+def test_details__action_events_and_strategies__are_shown_to_who_may_see_traces(
+    record: dict[str, Any],
+):
+    record["signals"] = [ROUTED, MOVED]
+    record["route"]["metadata"] = {"strategies": [FOUND]}
+    details = turn_details(record, trace=True)
+    assert [(a.tool, a.status, a.missing) for a in details.actions] == [
+        ("exchange", "COLLECTING_PARAMETERS", ("reason",))
+    ]
+    assert [(e.name, e.value) for e in details.events] == [("IC.ROUTE_SELECTED", "route helper")]
+    assert details.route is not None
+    assert [(s.name, s.best, s.margin) for s in details.route.strategies] == [
+        ("keyword", "bill_explained", 0.3)
+    ]
+    for template, shown in (("action", "actions"), ("events", "events")):
+        page = render_to_string(
+            f"conversations/_details_{template}.html", {shown: getattr(details, shown)}
+        )
+        assert "<code>" in page
+
+
+def test_details__action__without_trace_is_its_status_alone(record: dict[str, Any]):
+    record["signals"] = [ROUTED, MOVED]
+    details = turn_details(record, trace=False)
+    assert [(a.tool, a.status, a.missing) for a in details.actions] == [
+        ("", "COLLECTING_PARAMETERS", ())
+    ]
+    assert details.events == ()
