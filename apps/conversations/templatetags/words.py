@@ -30,7 +30,7 @@ WORDS: dict[str, Any] = {
     "TOOL_RESULT_CLARIFICATION": _("asks about the result"),
     "COMPLETED": _("done"),
     "PARTIAL_SUCCESS": _("done in part"),
-    "FAILED": _("failed"),
+    "FAILED": _("did not work"),
     "BLOCKED": _("not allowed"),
     "OUT_OF_SCOPE": _("not possible"),
     "CANCELLED": _("given up"),
