@@ -6,18 +6,28 @@ from typing import Any
 
 import pytest
 
+from apps.routing.answers import answer_sense
 from apps.runtime.ports import ToolRequest
 from apps.runtime.turn import Inbound
-from apps.tools.config import Argument, Execution, PreValidation
+from apps.tools.config import Argument, Execution, ParameterMappingConfig, PreValidation
 from apps.tools.mapping import arguments_map
-from apps.tools.tests.talk import CANCEL, Talk, world
+from apps.tools.tests.talk import CANCEL, NoWorkflows, Talk, world
 from apps.tools.tests.test_transactions import DONE, VALIDATE, confirmed, talk, validated
 from apps.tools.tests.test_workflows import INPUTS, RUN, YES, Yes
 from apps.tools.tests.workflow_world import MemoryStore, Server, engine, tool, turn, workflow
-from apps.tools.tests.world import EXCHANGE, FakeTransport, caller_of
+from apps.tools.tests.world import EXCHANGE, FakeTransport, caller_of, release
 from apps.tools.tests.world import turn as plain_turn
+from apps.tools.transactions.machine import Facts, Transactions
 
 pytestmark = pytest.mark.asyncio
+
+FACTS = Facts(
+    action_of=lambda turn: "",
+    language_of=lambda turn: "pt-BR",
+    cancelled_text=lambda turn: "",
+    sense_of=answer_sense,
+    mask_for=lambda turn: lambda text: text,
+)
 
 
 # -- the words of a yes ------------------------------------------------------------------------
@@ -102,6 +112,26 @@ async def test_yes__that_a_turn_nobody_survived_used_up__is_reported_as_unknown(
     assert conversation.transport.calls == []
     assert conversation.status == "UNKNOWN"
     assert conversation.said.startswith("Não recebi a confirmação")
+
+
+async def test_question__of_the_tenants_own_words__hides_no_value_that_was_not_the_platforms():
+    schema = {
+        **CANCEL.args_schema, "amount": Argument(type="number"), "who": Argument(), "note": Argument()
+    }  # fmt: skip
+    text = "Cancelo o pedido {order_id}, motivo {reason}?"
+    asking = CANCEL.model_copy(update={"args_schema": schema, "confirmation_text": text})
+    mapping = ParameterMappingConfig(
+        tool="cancelar_pedido", map={"customer_key": "who"}, defaults={"note": "x"}
+    )
+    agents = release(tools={"cancelar_pedido": asking}, mappings={"cancelar_pedido": mapping})
+    port = caller_of(FakeTransport({}))
+    now = plain_turn(release=agents, context={"customer_key": "C-1"})
+    wish = {"order_id": "{reason}", "reason": "defeito", "amount": 999}
+
+    call = await port.check(now, ToolRequest("cancelar_pedido", wish))
+    put = await Transactions(port, NoWorkflows(), FACTS).propose(now, call)
+
+    assert put.prepared.text == "Cancelo o pedido {reason}, motivo defeito? (amount: 999)"
 
 
 # -- a check that changes what runs ------------------------------------------------------------

@@ -16,6 +16,7 @@ from apps.runtime.dialogue import Ask, Dialogue, Evidence, Sense, Transaction, T
 from apps.runtime.ports import ToolPort, ToolRequest
 from apps.runtime.turn import Decision, Draft, Signal, ToolCall, Turn
 from apps.tools.config import ToolConfig, WorkflowPause
+from apps.tools.mapping import sources_of
 from apps.tools.preparing import Reason
 from apps.tools.transactions.outcome import (
     Items,
@@ -301,7 +302,9 @@ class Transactions:
         """Freeze the call and put the question; its row is written when the turn settles."""
         language = self._facts.language_of(turn)
         shown = _for_people(tool, checked.arguments)
-        question = question or confirmation_question(transaction.tool, tool, shown, language)
+        question = question or confirmation_question(
+            transaction.tool, tool, shown, language, quiet=_known(turn, transaction, tool, shown)
+        )
         transaction = _frozen(turn, transaction, tool, checked).model_copy(
             update={
                 "status": "AWAITING_CONFIRMATION",
@@ -566,6 +569,21 @@ def _for_people(tool: ToolConfig, arguments: Mapping[str, Any]) -> dict[str, Any
         name: value
         for name, value in arguments.items()
         if name in tool.args_schema and tool.args_schema[name].source not in hidden
+    }
+
+
+def _known(
+    turn: Turn, transaction: Transaction, tool: ToolConfig, shown: Mapping[str, Any]
+) -> set[str]:
+    """Return the arguments that nobody said: who the customer is, the session, a default."""
+    sources = sources_of(turn.release, transaction.tool, tool)
+    session = {"session_key", "interaction_key"}
+    return {
+        name
+        for name, value in shown.items()
+        if name in sources.customer
+        or session.issuperset(sources.context.get(name, ("",)))
+        or (name in sources.defaults and sources.defaults[name] == value)
     }
 
 

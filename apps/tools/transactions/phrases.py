@@ -5,7 +5,7 @@ Tenants replace the question (``ToolConfig.confirmation_text``) and the text of 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from apps.tools.config import ToolConfig
@@ -88,21 +88,38 @@ def say(key: str, language: str, **values: Any) -> str:
 
 
 def confirmation_question(
-    slug: str, tool: ToolConfig, values: Mapping[str, Any], language: str
+    slug: str,
+    tool: ToolConfig,
+    values: Mapping[str, Any],
+    language: str,
+    *,
+    quiet: Collection[str] = (),
 ) -> str:
-    """Return the question for a yes to ``tool`` with ``values``: every value that will be sent."""
+    """Return the question for a yes to ``tool`` with ``values``: every value that will be sent.
+
+    What the tenant's own text leaves out is added to it, but for ``quiet``, which the platform knows
+    by itself: nobody says yes to what was not told.
+    """
     shown = {name: _shown(value) for name, value in values.items()}
     if tool.confirmation_text:
-        return _filled(
+        text = _filled(
             tool.confirmation_text, {name: shown.get(name, "") for name in tool.args_schema}
         )
+        named = set(_NAME.findall(tool.confirmation_text))
+        left = {n: value for n, value in shown.items() if n not in named and n not in quiet}
+        details = _details(tool, left)
+        return f"{text} ({details})" if details else text
     what = tool.description.rstrip(". ") or slug.replace("_", " ")
-    details = "; ".join(
+    details = _details(tool, shown)
+    return say("confirm", language, what=f"{what} ({details})" if details else what)
+
+
+def _details(tool: ToolConfig, shown: Mapping[str, str]) -> str:
+    return "; ".join(
         f"{argument.label or name.replace('_', ' ')}: {shown[name]}"
         for name, argument in tool.args_schema.items()
         if name in shown
     )
-    return say("confirm", language, what=f"{what} ({details})" if details else what)
 
 
 def parameter_question(tool: ToolConfig, name: str, language: str) -> str:
