@@ -254,7 +254,16 @@ def test_demo_tenants__exported_and_imported_elsewhere__have_the_same_sha256(
 
 def test_example_of_a_real_model__is_valid() -> None:
     portable = native_parse([source_read(FOLDER / "openai-compatible.yaml", "f")])
-    assert [(i.kind, i.slug) for i in portable.items] == [("model_profile", "default")]
+    assert [(i.kind, i.slug) for i in portable.items] == [
+        ("model_profile", slug)
+        for slug in (
+            "default",
+            "mcp_parameter_extraction",
+            "route_continuity",
+            "router",
+            "transaction_parameter_extraction",
+        )
+    ]
 
 
 def _newer_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

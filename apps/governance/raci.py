@@ -69,6 +69,7 @@ ACTIVITY_OF_KIND: Mapping[str, str] = {
     "tool": NEW_MCP_TOOL,
     "tool_server": NEW_MCP_TOOL,
     "parameter_mapping": NEW_MCP_TOOL,
+    "workflow": NEW_MCP_TOOL,
     # What a tool is told about the customer.
     "identity_key": NEW_MCP_TOOL,
     "rail_policy": GUARDRAIL_CHANGE,

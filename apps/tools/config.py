@@ -4,7 +4,8 @@ import json
 from typing import Annotated, Any, ClassVar, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from apps.runtime.config import BindingTo, Config, KindConfig, RefTo
 from apps.runtime.i18n import gettext_noop as _
@@ -30,11 +31,13 @@ class ToolServerConfig(KindConfig):
     )
     endpoint: Annotated[str, BindingTo("address")] = Field(
         "",
+        validate_default=True,
         title=_("Address binding"),
         description=_("Name of the binding that holds the address; none for stdio."),
     )
     program: str = Field(
         "",
+        validate_default=True,
         title=_("Program"),
         description=_("stdio only: name under which the operator registered the program."),
     )
@@ -79,13 +82,14 @@ class ToolServerConfig(KindConfig):
         30, gt=0, le=600, title=_("Timeout"), description=_("Seconds for one call, all included.")
     )
 
-    @model_validator(mode="after")
-    def _has_a_place(self) -> "ToolServerConfig":
-        if self.transport == "stdio" and not self.program:
-            raise ValueError("a stdio server needs the name of a registered program in program")
-        if self.transport != "stdio" and not self.endpoint:
-            raise ValueError("endpoint must name the binding that holds the server's address")
-        return self
+    @field_validator("endpoint", "program")
+    @classmethod
+    def _has_a_place(cls, value: str, info: ValidationInfo) -> str:
+        """A program for stdio, an address for everything else: the error stands at the field."""
+        needed = "program" if info.data.get("transport") == "stdio" else "endpoint"
+        if info.field_name == needed and not value:
+            raise PydanticCustomError("missing", "Field required")
+        return value
 
 
 class Extraction(Config):

@@ -8,8 +8,8 @@ from django.conf import settings
 from django.test import override_settings
 
 from agentops.tests.matrix.sides import Side
-from apps.conversations import services
 from apps.agents.code.stores import answer_name
+from apps.conversations import services
 from apps.conversations.announcing import session_group
 from apps.conversations.models import TurnRecord
 from apps.runtime.turn import Inbound

@@ -259,8 +259,10 @@ def test_form__for_whoever_may_change_it__has_every_field_open() -> None:
         prefix="content", initial=default_content(ToolConfig), choices=FewItems()
     )
     found = {name.removeprefix("content-") for name in editable(shown(form))}
-    plain = set(ToolConfig.model_fields) - {"args_schema", "cache"}
+    groups = {"cache", "retry", "pre_validation", "execution", "response", "contract"}
+    plain = set(ToolConfig.model_fields) - {"args_schema"} - groups
     assert plain | {"cache-enabled", "cache-ttl_seconds", "args_schema-0-_key"} <= found
+    assert groups <= {name.split("-")[0] for name in found}
 
 
 class Odd(Config):

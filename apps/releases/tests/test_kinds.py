@@ -46,7 +46,7 @@ def proxy(config: type[KindConfig], *names: str) -> Iterator[None]:
 def test_kinds__every_registered_kind__has_exactly_one_proxy() -> None:
     by_kind = {model.config_class.kind: model for model in proxies() if model.config_class}
     assert set(by_kind) == set(KINDS)
-    assert len(by_kind) == 13
+    assert len(by_kind) == 14
     assert by_kind["agent"] is Agent
     assert kinds_check() == []
 

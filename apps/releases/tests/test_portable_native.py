@@ -55,6 +55,12 @@ def every_kind() -> None:
         },
     )
     save("identity_key", "customer_key", sources=["msisdn"], identifies_customer=True)
+    save(
+        "workflow",
+        "odd",
+        start="ask",
+        nodes=[{"id": "ask", "pause": {"key": "yes", "question": ODD_TEXTS[-1]}}],
+    )
     save("model_profile", "real", provider="openai_compatible", base_url="llm", credential="llm")
 
 
