@@ -1,5 +1,6 @@
 """Gates of workflows and of agents in code, each on a release of its own."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -46,14 +47,14 @@ def found(changes: Items) -> list[tuple[str, str, str, str]]:
     return [(p.kind, p.slug, p.path, p.level or "block") for p in problems]
 
 
-def node(**fields: Any) -> Items:
+def node(**fields: Any) -> dict[str, Mapping[str, Any]]:
     """Return the workflow with its second node changed."""
     flow = FLOW["workflow:exchange"]
     first, second = flow["nodes"]
     return {"workflow:exchange": {**flow, "nodes": [first, {**second, **fields}]}}
 
 
-def tool(name: str, **fields: Any) -> Items:
+def tool(name: str, **fields: Any) -> dict[str, Mapping[str, Any]]:
     return {f"tool:{name}": {**FLOW[f"tool:{name}"], **fields}}
 
 

@@ -54,11 +54,16 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
 @pytest.fixture
 def demo(servers: dict[str, str], db: None, settings: Any) -> Tenant:
     """The demo tenant with its delegating agent, published and deployed."""
+    return built("default", servers, settings)
+
+
+def built(slug: str, servers: dict[str, str], settings: Any) -> Tenant:
+    """Return one of the demo's tenants over these servers."""
     settings.TOOL_ALLOW_PRIVATE = ["127.0.0.1"]
-    path = FOLDER / "default.yaml"
+    path = FOLDER / f"{slug}.yaml"
     items = native_parse([source_read(path, path.name)]).items
     with setting_up("a test's world"):
-        tenant: Tenant = tenant_create(slug="default", name="Demo", actor="test")
+        tenant: Tenant = tenant_create(slug=slug, name="Demo", actor="test")
         with tenant_transaction(tenant):
             tenant_import(portable=Portable(items=items), actor="test", note="demo")
             environment = settings.DEFAULT_ENVIRONMENT
@@ -76,6 +81,8 @@ class Talk:
     """One customer's conversation with the central."""
 
     tenant: Tenant
+    agent: str = "central"
+    customer: str = LINE
     session: str = field(default_factory=lambda: uuid.uuid4().hex)
     turns: list[Turn] = field(default_factory=list)
     heard: list[str] = field(default_factory=list)
@@ -88,15 +95,17 @@ class Talk:
         inbound = Inbound(
             channel="web",
             text=text,
-            agent="central",
+            agent=self.agent,
             message_id=f"m{len(self.turns) + 1}",
             session=self.session,
-            payload={"message": text, "business_context": {"customer_key": LINE}},
+            payload={"message": text, "business_context": {"customer_key": self.customer}},
             caller=Caller(principal="demo", may_name_customer=True, demo=True),
         )
         with tenant_transaction(self.tenant):
             accepted = turn_accept(
-                inbound=inbound, tenant_slug="default", environment=settings.DEFAULT_ENVIRONMENT
+                inbound=inbound,
+                tenant_slug=self.tenant.slug,
+                environment=settings.DEFAULT_ENVIRONMENT,
             )
         return accepted.turn_id
 
@@ -261,3 +270,21 @@ def test_delegating_turn__taken_again_by_another_worker__makes_no_new_call(
     assert all(call.replayed for call in again.model_calls)
     assert all(call.replayed for call in again.tool_calls)
     assert again.draft == turn.draft
+
+
+def test_workflow_of_the_shop__asks_on_its_way_and_opens_the_return_once(
+    servers: dict[str, str], db: None, settings: Any
+) -> None:
+    talk = Talk(built("loja", servers, settings), agent="retail_orders", customer="C-001")
+    assert talk.say("Quero devolver o pedido PED-1002") == "Qual é o motivo?"
+    question = talk.say("não serviu")
+    assert question.startswith("Confirma a devolução do pedido PED-1002?")
+    assert talk.say("sim") == "Em que embalagem está o produto: original ou outra?"
+    assert talk.say("azul").startswith("Preciso saber só isto")
+    answer = talk.say("original")
+    last = talk.turns[-1].dialogue.last_transaction
+    assert last is not None
+    assert last.status == "COMPLETED"
+    assert "DEV-" in answer
+    actions = [call for turn in talk.turns for call in turn.tool_calls if call.action]
+    assert [(call.tool, call.status) for call in actions] == [("solicitar_devolucao", "ok")]

@@ -362,6 +362,14 @@ async def test_tool_says_no__is_failed_with_its_words():
     assert conversation.said == "Não foi possível concluir: Pedido já enviado."
 
 
+async def test_server_away__is_failed_in_words_that_name_no_connection():
+    conversation = await confirmed(talk(ToolUnavailable("ConnectError at 10.0.0.1", sent=False)))
+
+    await conversation.say("sim")
+
+    assert (conversation.status, conversation.said) == ("FAILED", "Não foi possível concluir.")
+
+
 async def test_sent_without_an_answer__is_unknown_said_so_and_never_sent_again():
     conversation = await confirmed(talk(ToolUnavailable("gone", sent=True)))
 

@@ -3,6 +3,7 @@
 import pytest
 
 from apps.runtime.ports import ToolUnavailable
+from apps.runtime.testing import turn_of
 from apps.runtime.turn import ChatMessage
 from apps.tools.config import Argument, PreValidation, Response, ToolConfig
 from apps.tools.tests.talk import CANCEL, Talk, world
@@ -25,7 +26,7 @@ def remembering(*said, thread="", **options):
     ]
     transport = options.pop("transport", None) or FakeTransport({"cancelar_pedido": DONE})
     talk = Talk(transport=transport, memory=tuple(lines), **options)
-    talk.turns = [None] * len(said)
+    talk.turns = [turn_of() for _ in said]
     return talk
 
 

@@ -385,9 +385,7 @@ class Transactions:
         if status == "BLOCKED":
             return _speak(turn, transaction, say("refused", language))
         if status == "FAILED" and not call.ok and not isinstance(call.result, Mapping):
-            text = self._facts.mask_for(turn)(call.error.strip())
-            known = say("failed", language, reason=text) if text else say("failed_plain", language)
-            return _speak(turn, transaction, known)
+            return _speak(turn, transaction, self._failed(turn, call))
         if tool.response.template and not _composed(call.result):
             text = result_text(tool.response.template, call.result, call.arguments)
             if text and tool.response.direct:
@@ -473,8 +471,17 @@ class Transactions:
         if result.text:
             return _speak(turn, transaction, result.text)
         if status == "FAILED":
-            return _speak(turn, transaction, say("failed_plain", language))
+            last = next((c for c in reversed(turn.tool_calls) if c.status == "error"), None)
+            return _speak(turn, transaction, self._failed(turn, last))
         return turn
+
+    def _failed(self, turn: Turn, call: ToolCall | None) -> str:
+        """Return what is said of an action that failed: the tool's own words, not a connection's."""
+        language = self._facts.language_of(turn)
+        said = call is not None and "unavailable" not in call.metadata and call.error.strip()
+        if not said:
+            return say("failed_plain", language)
+        return say("failed", language, reason=self._facts.mask_for(turn)(said))
 
     # -- how it ends ---------------------------------------------------------------------------
 
