@@ -275,10 +275,10 @@ def test_delegating_turn__taken_again_by_another_worker__makes_no_new_call(
 def test_workflow_of_the_shop__asks_on_its_way_and_opens_the_return_once(
     servers: dict[str, str], db: None, settings: Any
 ) -> None:
-    talk = Talk(built("loja", servers, settings), agent="retail_orders", customer="C-001")
-    assert talk.say("Quero devolver o pedido PED-1002") == "Qual é o motivo?"
+    talk = Talk(built("loja", servers, settings), agent="retail_orders", customer="C-500")
+    assert talk.say("Quero devolver o pedido PED-5003") == "Qual é o motivo?"
     question = talk.say("não serviu")
-    assert question.startswith("Confirma a devolução do pedido PED-1002?")
+    assert question.startswith("Confirma a devolução do pedido PED-5003?")
     assert talk.say("sim") == "Em que embalagem está o produto: original ou outra?"
     assert talk.say("azul").startswith("Preciso saber só isto")
     answer = talk.say("original")
