@@ -6,7 +6,7 @@ from datetime import timedelta
 from django.utils import timezone
 
 from apps.conversations.ledger import turn_hold
-from apps.conversations.models import Confirmation
+from apps.conversations.models import Confirmation, TurnRecord
 from apps.runtime.canonical import sha256_text
 from apps.runtime.dialogue import Transaction
 from apps.runtime.outcomes import Answered, Waiting
@@ -69,7 +69,7 @@ def confirmation_use(*, turn: Turn, tenant_id: int, grant: Grant) -> GrantAnswer
             # The same turn again (its worker died): the call it used it for, and no other.
             again = row.used_turn_id == uuid.UUID(turn.id) and _fits(row, turn, grant)
             return "granted" if again else "used"
-        if not _fits(row, turn, grant):
+        if not _fits(row, turn, grant) or not _answers(row, turn):
             return "mismatch"
         if row.expires_at <= timezone.now():
             return "expired"
@@ -77,6 +77,13 @@ def confirmation_use(*, turn: Turn, tenant_id: int, grant: Grant) -> GrantAnswer
         row.used_at = timezone.now()
         row.save(update_fields=["used_turn", "used_at"])
     return "granted"
+
+
+def _answers(row: Confirmation, turn: Turn) -> bool:
+    """Whether the turn's message came after the question: a yes that waited in the queue, from
+    another window, was said to something else."""
+    sent = TurnRecord.objects.values_list("accepted_at", flat=True).get(pk=turn.id)
+    return bool(sent >= row.asked_at)
 
 
 def _fits(row: Confirmation, turn: Turn, grant: Grant) -> bool:

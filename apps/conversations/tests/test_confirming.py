@@ -106,6 +106,14 @@ def test_use__question_that_a_judge_took_back__is_absent(deployed: Tenant, say: 
     assert use(later, deployed) == "absent"
 
 
+def test_use__yes_that_was_sent_before_the_question__is_no_match(deployed: Tenant, say: Say):
+    first = take(deployed, say("quero trocar", message_id="m1").turn_id)
+    queued = say("sim", message_id="m2")
+    services.turn_settle(turn=asking(walked(first)), tenant_id=deployed.pk)
+
+    assert use(walked(take(deployed, queued.turn_id)), deployed) == "mismatch"
+
+
 @pytest.mark.parametrize("name", ["", "nonsense", "5a1f0f8e-0b4e-4f0e-9a53-0d2f6c8b1a11"])
 def test_use__unknown_id__is_absent(asked: Turn, deployed: Tenant, name: str):
     assert use(asked, deployed, replace(GRANT, id=name)) == "absent"

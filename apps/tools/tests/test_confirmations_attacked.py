@@ -131,6 +131,7 @@ async def test_question__of_the_tenants_own_words__hides_no_value_that_was_not_t
     call = await port.check(now, ToolRequest("cancelar_pedido", wish))
     put = await Transactions(port, NoWorkflows(), FACTS).propose(now, call)
 
+    assert put.prepared is not None
     assert put.prepared.text == "Cancelo o pedido {reason}, motivo defeito? (amount: 999)"
 
 
