@@ -303,6 +303,7 @@ async def test_pause__asks_once_and_the_nodes_before_it_never_run_again():
 async def test_pause__answer_that_is_none__is_asked_again_in_other_words():
     _turn, _result, server, store = await begin(ASKING)
     waiting = await engine(server, store).pause_of(turn(ASKING, id="t2"), RUN)
+    assert waiting is not None
     assert waiting.allowed_values == ["Defeito", "Não serviu"]
     _turn, again = await engine(server, store).resume(turn(ASKING, id="t2"), RUN, "talvez")
     assert (again.status, again.reprompted) == ("PAUSED", True)
