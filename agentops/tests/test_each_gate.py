@@ -254,7 +254,13 @@ def test_arguments__required_one_nothing_fills__is_found() -> None:
         changed("tool:get_bill", args_schema={"phone": {"source": "secret", "secret": "crm"}}),
     ],
     ids=[
-        "question", "canonical alias", "tool off", "model asks", "global mapping", "constant", "secret",
+        "question",
+        "canonical alias",
+        "tool off",
+        "model asks",
+        "global mapping",
+        "constant",
+        "secret",
     ],
 )
 def test_arguments__whatever_fills_it__is_enough(filled: Items) -> None:

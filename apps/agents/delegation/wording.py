@@ -14,7 +14,32 @@ _NEGATIONS = frozenset({"nao", "nem", "nunca", "not", "no", "never", "sem", "wit
 # Words that only point back at what was said.
 _POINTING = frozenset(
     stem_plural(word)
-    for word in ["como", "conforme", "ja", "disse", "dito", "falei", "expliquei", "mencionei", "mencionado", "informei", "informado", "acima", "anteriormente", "as", "already", "said", "told", "mentioned", "explained", "above", "earlier", "como", "dije", "expliqué"]
+    for word in [
+        "como",
+        "conforme",
+        "ja",
+        "disse",
+        "dito",
+        "falei",
+        "expliquei",
+        "mencionei",
+        "mencionado",
+        "informei",
+        "informado",
+        "acima",
+        "anteriormente",
+        "as",
+        "already",
+        "said",
+        "told",
+        "mentioned",
+        "explained",
+        "above",
+        "earlier",
+        "como",
+        "dije",
+        "expliqué",
+    ]
 )
 # Two sentences say the same when this share of the one's words is in the other.
 SAME = 0.8

@@ -22,6 +22,7 @@ from apps.tools.transactions.values import Asked, identifiers_in, values_said
 OTHER_VALUES = "it names other values"
 """Why an answer is unclear that no model is asked about: its yes would be to something else."""
 
+_JOINED = re.compile(r"[\s,.;:!]*(?:\b(?:e|and|y)\b)?[\s,.;:!]*$", re.IGNORECASE)
 _SENTENCE = re.compile(r"[.!;,\n]+\s+")
 
 Classify = Callable[[Turn, str], Awaitable[tuple[Turn, Literal["yes", "no", "open"]]]]
@@ -113,8 +114,16 @@ class ReadPending:
         sense = self._sense_of(turn.text)
         if sense.abandons or sense.stops:
             return turn, Reading(kind="cancels", rest=sense.rest)
+        if sense.yes and sense.rest and not sense.but:
+            head = _JOINED.sub("", turn.text.strip()[: -len(sense.rest)])
+            if answer := await self._workflows.expects(turn, run, head):
+                # "Sim, e me manda a fatura": it goes on, and the rest is served as well.
+                values = {"answer": answer}
+                return turn, Reading(kind="resumes", values=values, rest=sense.rest)
         head, more = _first_sentence(turn.text)
-        if more and (answer := await self._workflows.expects(turn, run, head)):
+        plain = self._sense_of(head).yes
+        # After a plain yes a question may be a condition: it is asked again, nothing is left.
+        if more and not plain and (answer := await self._workflows.expects(turn, run, head)):
             reentry = "contextual_reentry"
             values = {"answer": answer}
             return turn, Reading(kind="unclear", values=values, rest=more, reason=reentry)

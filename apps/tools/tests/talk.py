@@ -90,8 +90,15 @@ class PausingWorkflow:
 
     async def abandon(self, turn: Turn, run_id: str) -> Any:
         self.abandoned.append(run_id)
-        left = self.left
-        return turn, WorkflowResult("FAILED", run_id, "flow", code="abandoned", uncompensated=left)
+        ended = WorkflowResult(
+            "FAILED",
+            run_id,
+            "flow",
+            code="abandoned",
+            uncompensated=self.left,
+            outputs={"open": {"protocolo": "W-1"}},
+        )
+        return turn, ended
 
     async def pause_of(self, turn: Turn, run_id: str) -> WorkflowPause:
         values = ["sim", "ainda não"]

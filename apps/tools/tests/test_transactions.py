@@ -7,7 +7,16 @@ import pytest
 from apps.runtime.config import KindConfig
 from apps.runtime.dialogue import dialogue_load
 from apps.runtime.ports import RemoteResult, ToolUnavailable
-from apps.tools.config import Argument, Execution, PreValidation, Response, ToolConfig
+from apps.tools.config import (
+    Argument,
+    Execution,
+    PreValidation,
+    Response,
+    ToolConfig,
+    WorkflowConfig,
+    WorkflowNode,
+    WorkflowPause,
+)
 from apps.tools.tests.talk import CANCEL, PausingWorkflow, Talk, world
 from apps.tools.tests.world import FakeTransport
 
@@ -534,6 +543,17 @@ async def test_workflow_paused__answer_with_more_to_say__is_read_anew_first():
     assert len(conversation.workflows.abandoned) == 1
 
 
+async def test_workflow_paused__yes_and_another_request__resumes_and_keeps_the_rest():
+    conversation = await confirmed(flowing())
+    await conversation.say("sim")
+
+    await conversation.say("sim, e qual é o prazo de entrega")
+
+    assert conversation.last.reading.rest == "qual é o prazo de entrega"
+    assert conversation.workflows.answers == ["sim"]
+    assert conversation.status == "COMPLETED"
+
+
 async def test_workflow_paused__given_up__is_abandoned_and_its_latch_cleared():
     conversation = await confirmed(flowing())
     await conversation.say("sim")
@@ -555,6 +575,27 @@ async def test_workflow_paused__given_up_and_not_all_taken_back__claims_nothing(
 
     assert conversation.status == "UNKNOWN"
     assert conversation.said.startswith("Não recebi a confirmação")
+
+
+async def test_workflow_given_up_after_something_was_done__does_not_say_that_nothing_was():
+    conversation = await confirmed(flowing())
+    flow = WorkflowConfig(
+        start="open",
+        nodes=[
+            WorkflowNode(
+                id="open", tool="contestar", params={"valor": "1"}, at_most_once=True, next="ask"
+            ),
+            WorkflowNode(id="ask", pause=WorkflowPause(key="k", question="Já chegou?")),
+        ],
+    )
+    items = {**conversation.release.items, ("workflow", "flow"): flow}
+    await conversation.say("sim")
+    conversation.release = replace(conversation.release, items=items)
+
+    await conversation.say("esquece")
+
+    assert conversation.status == "UNKNOWN"
+    assert conversation.said.startswith("Não recebi a confirmação de que deu certo")
 
 
 async def test_workflow_paused__never_understood__is_given_up():

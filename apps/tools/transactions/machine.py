@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from apps.runtime.dialogue import Ask, Dialogue, Evidence, Sense, Transaction, TransactionStatus
 from apps.runtime.ports import ToolPort, ToolRequest
 from apps.runtime.turn import Decision, Draft, Signal, ToolCall, Turn
-from apps.tools.config import ToolConfig, WorkflowPause
+from apps.tools.config import ToolConfig, WorkflowConfig, WorkflowPause
 from apps.tools.mapping import sources_of
 from apps.tools.preparing import Reason
 from apps.tools.transactions.outcome import (
@@ -152,7 +152,7 @@ class Transactions:
     async def _abandoned(self, turn: Turn, transaction: Transaction) -> tuple[Turn, bool]:
         """Give the paused run up; return whether something it did could not be taken back."""
         turn, ended = await self._workflows.abandon(turn, transaction.execution)
-        return turn, ended.unknown or bool(ended.uncompensated)
+        return turn, ended.unknown or bool(ended.uncompensated) or _stands(turn, ended)
 
     # -- collecting ----------------------------------------------------------------------------
 
@@ -592,6 +592,17 @@ def _known(
         or session.issuperset(sources.context.get(name, ("",)))
         or (name in sources.defaults and sources.defaults[name] == value)
     }
+
+
+def _stands(turn: Turn, ended: WorkflowResult) -> bool:
+    """Whether an action of the run is done and was not taken back: nobody may say it was not."""
+    workflow = turn.release.find(WorkflowConfig, ended.workflow)
+    for node in workflow.nodes if workflow is not None else ():
+        tool = turn.release.find(ToolConfig, node.tool)
+        done = node.id in ended.outputs and node.id not in ended.compensated
+        if done and tool is not None and tool.transactional:
+            return True
+    return False
 
 
 def _flat(outputs: Mapping[str, Any]) -> dict[str, Any]:
