@@ -163,6 +163,7 @@ class TestLookups:
         assert {name for name, *_rest in found} == {
             "agentops_key_find",
             "agentops_key_caller",
+            "agentops_key_sender",
             "agentops_key_used",
             "agentops_memberships_of",
         }
@@ -171,7 +172,7 @@ class TestLookups:
             assert "search_path=pg_catalog, public, pg_temp" in config
 
     def test_function__finds_one_key_and_leaves_nothing_open(self, world):
-        for function in ("agentops_key_find", "agentops_key_caller"):
+        for function in ("agentops_key_find", "agentops_key_caller", "agentops_key_sender"):
             found = rows(f"SELECT prefix FROM {function}(%s)", world.other_key[3:11])
             assert found == [(world.other_key[3:11],)]
             assert rows("SELECT count(*) FROM tenants_apikey") == [(0,)]
