@@ -7,6 +7,7 @@ from apps.conversations.models import Event
 from apps.conversations.tests.test_run_turn import take, walked
 from apps.runtime.outcomes import Answered, Ended, HandedOver
 from apps.runtime.turn import Route
+from apps.tenants.scope import tenant_transaction
 
 pytestmark = pytest.mark.django_db
 
@@ -29,5 +30,6 @@ def test_settle__of_a_conversation_given_away_or_ended__tells_it_once(
 
     services.turn_settle(turn=turn, tenant_id=deployed.pk)
 
-    told = Event.objects.values_list("event_type", flat=True)
+    with tenant_transaction(deployed):
+        told = list(Event.objects.values_list("event_type", flat=True))
     assert [name for name in told if name.endswith(".requested")] == ([event] if event else [])
