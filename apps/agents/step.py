@@ -41,9 +41,6 @@ FILTERED = "CONTENT_FILTER"
 # How often in a row a customer is asked the same question.
 MAX_ASKED = 2
 
-# How many of the newest actions a session keeps.
-MAX_EVIDENCE = 20
-
 EvidenceFor = Callable[[Turn, ToolCall], Evidence | None]
 """What is kept of a finished action for later questions; ``None`` for nothing."""
 
@@ -162,8 +159,7 @@ class RunAgent:
         ]
         if not done:
             return turn
-        kept = (*turn.dialogue.evidence, *done)[-MAX_EVIDENCE:]
-        return turn.evolve(dialogue=turn.dialogue.evolve(evidence=kept))
+        return turn.evolve(dialogue=turn.dialogue.remember(*done))
 
     async def _passed(self, turn: Turn, engine: Engine, speaker: _Speaker) -> Turn:
         """Let the speaker answer; follow the word until somebody's answer is the customer's.

@@ -10,7 +10,7 @@ import re
 from apps.routing import lexicon
 from apps.routing.sentence import abandons, read, requests, stops
 from apps.runtime.dialogue import Sense
-from apps.runtime.text import fold, words
+from apps.runtime.text import words
 
 
 def _set(text: str) -> frozenset[str]:
@@ -113,8 +113,3 @@ def _holds_back(rest: str) -> bool:
     if _HARMLESS.intersection(said):
         return False
     return bool((_CONDITION | _LATER).intersection(said[:2]) or _FIRST.intersection(said))
-
-
-def alike(text: str, value: str) -> bool:
-    """Return whether ``text`` is ``value`` but for case, accents, blanks and closing marks."""
-    return fold(text).strip(" .!?,;") == fold(value).strip(" .!?,;")

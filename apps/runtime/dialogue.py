@@ -27,6 +27,9 @@ OPEN = (
 )
 """Statuses of a transaction that waits for the customer (or, confirmed, for its execution)."""
 
+MAX_EVIDENCE = 20
+"""Finished actions a session remembers; the oldest goes first."""
+
 TransactionStatus = Literal[
     "COLLECTING_PARAMETERS",
     "AWAITING_CONFIRMATION",
@@ -153,6 +156,10 @@ class Dialogue(_Kept):
     def evolve(self, **changes: Any) -> "Dialogue":
         """Return a copy with ``changes``."""
         return self.model_copy(update=changes)
+
+    def remember(self, *done: Evidence) -> "Dialogue":
+        """Return a copy that knows of these finished actions too; the oldest are forgotten first."""
+        return self.evolve(evidence=(*self.evidence, *done)[-MAX_EVIDENCE:])
 
     def dump(self) -> str:
         """Return it as canonical text, defaults left out."""

@@ -20,7 +20,6 @@ from apps.tools.mapping import sources_of
 from apps.tools.preparing import Reason
 from apps.tools.transactions.outcome import (
     Items,
-    evidence_kept,
     evidence_of,
     status_of,
     summary_of,
@@ -520,7 +519,7 @@ class Transactions:
         )
         dialogue = turn.dialogue.evolve(transaction=None, last_transaction=last, boundary=True)
         if evidence is not None:
-            dialogue = dialogue.evolve(evidence=evidence_kept(dialogue.evidence, evidence))
+            dialogue = dialogue.remember(evidence)
         return _noted(turn.evolve(dialogue=dialogue), last)
 
     def _waiting(self, turn: Turn, transaction: Transaction, text: str, outcome: str) -> Turn:

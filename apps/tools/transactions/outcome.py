@@ -8,9 +8,6 @@ from apps.runtime.dialogue import Evidence, TransactionStatus
 from apps.runtime.turn import ToolCall
 from apps.tools.config import ToolConfig
 
-MAX_EVIDENCE = 20
-"""Finished actions a session remembers; the oldest goes first."""
-
 MAX_FIELDS = 12
 MAX_FIELD_CHARS = 200
 
@@ -92,13 +89,3 @@ def summary_of(result: Mapping[str, Any], mask: Mask) -> dict[str, Any]:
         if isinstance(value, (str, int, bool)) and len(str(value)) <= MAX_FIELD_CHARS
     }
     return dict(list(plain.items())[:MAX_FIELDS])
-
-
-def evidence_kept(kept: tuple[Evidence, ...], new: Evidence) -> tuple[Evidence, ...]:
-    """Return ``kept`` with ``new`` at its end, bounded."""
-    return (*kept, new)[-MAX_EVIDENCE:]
-
-
-def evidence_about(kept: Sequence[Evidence], resource: str) -> tuple[Evidence, ...]:
-    """Return the evidence of ``resource``; without one, all of it."""
-    return tuple(item for item in kept if not resource or item.resource == resource)
