@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from apps.routing.sentence import confirms_or_denies, requests
-from apps.routing.strategies.example import by_example
-from apps.routing.strategies.face import Finding, Question, settles
+from apps.routing.strategies.example import by_example, settled_by_example
+from apps.routing.strategies.face import Finding, Question
 from apps.routing.strategies.keyword import by_keyword
 from apps.routing.strategies.llm import by_llm
 from apps.runtime.turn import Candidate
@@ -88,16 +88,8 @@ def _foreign(question: Question, candidate: Candidate, holder: Holder) -> bool:
 
 async def _settled_elsewhere(question: Question, holder: Holder, tie: Finding) -> bool:
     """Whether a request whose words name the holder too is another's by its examples."""
-    if "example" not in question.policy.strategies or not requests(question.sentence):
-        return False
-    finding = await by_example(question)
-    best = finding.best
-    return (
-        best is not None
-        and _foreign(question, best, holder)
-        and best.score >= STRONG
-        and settles(finding, tie, question.policy)
-    )
+    best = await settled_by_example(question, tie)
+    return best is not None and _foreign(question, best, holder) and best.score >= STRONG
 
 
 def _shifts_by_example(

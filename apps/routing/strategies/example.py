@@ -1,6 +1,13 @@
 """Whose example sentences the message is like."""
 
-from apps.routing.strategies.face import MAX_CANDIDATES, Finding, Question, best_first
+from apps.routing.sentence import requests
+from apps.routing.strategies.face import (
+    MAX_CANDIDATES,
+    Finding,
+    Question,
+    best_first,
+    settles,
+)
 from apps.runtime.turn import Candidate
 
 
@@ -22,3 +29,11 @@ async def by_example(question: Question) -> Finding:
     )
     reason = "examples: " + ", ".join(candidates[0].matches) if candidates else ""
     return Finding(method="example", candidates=candidates, reason=reason)
+
+
+async def settled_by_example(question: Question, tie: Finding) -> Candidate | None:
+    """Return whose examples settle a request of which the keywords name several, if any do."""
+    if "example" not in question.policy.strategies or not requests(question.sentence):
+        return None
+    finding = await by_example(question)
+    return finding.best if finding.best and settles(finding, tie, question.policy) else None

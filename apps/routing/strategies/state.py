@@ -4,13 +4,12 @@ from apps.routing.sentence import (
     abandons,
     confirms_or_denies,
     looks_like_value,
-    requests,
     stops,
 )
 from apps.routing.shift import STRONG
 from apps.routing.strategies.control import control_said
-from apps.routing.strategies.example import by_example
-from apps.routing.strategies.face import Finding, Question, settles
+from apps.routing.strategies.example import settled_by_example
+from apps.routing.strategies.face import Finding, Question
 from apps.routing.strategies.keyword import by_keyword
 from apps.runtime.turn import Candidate
 
@@ -59,9 +58,5 @@ async def _settled_elsewhere(question: Question, agent: str, tie: Finding) -> bo
 
     "Quero trocar meu pedido" is an exchange, though it names the order.
     """
-    policy = question.index.policy
-    if "example" not in policy.strategies or not requests(question.sentence):
-        return False
-    finding = await by_example(question)
-    best = finding.best
-    return best is not None and best.agent != agent and settles(finding, tie, policy)
+    best = await settled_by_example(question, tie)
+    return best is not None and best.agent != agent
